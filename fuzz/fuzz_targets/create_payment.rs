@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use payments_core::{
-    Amount, CreatePayment, CreateWebhook, DeveloperId, Environment, FeeRate, NewPayment, Payment, PaymentId, RANDOM_BYTES,
+    Amount, CreatePayment, CreateWebhook, DeveloperId, Environment, FeeRate, NewPayment, Payment, PaymentId, RANDOM_BYTES, Slot,
     Simulate, Timestamp, create,
 };
 
@@ -22,8 +22,8 @@ fuzz_target!(|body: &[u8]| {
         let metadata = params.metadata.clone();
         let now = Timestamp::from_millis(1_700_000_000_000).unwrap();
         let new = NewPayment {
-            id: PaymentId::new(now, [7; RANDOM_BYTES]),
-            developer_id: DeveloperId::new(now, [8; RANDOM_BYTES]),
+            id: PaymentId::new(Slot::FIRST, now, [7; RANDOM_BYTES]),
+            developer_id: DeveloperId::new(Slot::FIRST, now, [8; RANDOM_BYTES]),
             app_id: None,
             environment,
             checkout_url: "https://pay.example/checkout/x".into(),

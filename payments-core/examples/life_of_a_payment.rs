@@ -9,8 +9,8 @@
 use std::{env, error::Error, process::ExitCode};
 
 use payments_core::{
-    Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Timestamp,
-    create, decide,
+    Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot,
+    Timestamp, create, decide,
 };
 
 fn main() -> ExitCode {
@@ -37,8 +37,8 @@ fn run() -> Result<(), Box<dyn Error>> {
     // The caller passes in the time and random bytes, so that tests can repeat them.
     let now = Timestamp::from_millis(1_772_335_800_000)?;
     let new = NewPayment {
-        id: PaymentId::new(now, [1; RANDOM_BYTES]),
-        developer_id: DeveloperId::new(now, [2; RANDOM_BYTES]),
+        id: PaymentId::new(Slot::FIRST, now, [1; RANDOM_BYTES]),
+        developer_id: DeveloperId::new(Slot::FIRST, now, [2; RANDOM_BYTES]),
         app_id: None,
         environment: Environment::Live,
         checkout_url: "https://pay.example/checkout".into(),

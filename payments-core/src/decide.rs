@@ -158,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Money, RANDOM_BYTES, transition::tests::causes};
+    use crate::{Money, RANDOM_BYTES, Slot, transition::tests::causes};
 
     fn now() -> Timestamp {
         Timestamp::from_millis(1_700_000_000_000).unwrap()
@@ -169,8 +169,8 @@ mod tests {
             .success_url("https://a.example/ok")
             .cancel_url("https://a.example/no");
         let new = NewPayment {
-            id: PaymentId::new(now(), [1; RANDOM_BYTES]),
-            developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),
+            id: PaymentId::new(Slot::FIRST, now(), [1; RANDOM_BYTES]),
+            developer_id: DeveloperId::new(Slot::FIRST, now(), [2; RANDOM_BYTES]),
             app_id: None,
             environment,
             checkout_url: "https://pay.example/checkout/x".into(),
@@ -186,7 +186,10 @@ mod tests {
             let mut payment = payment(Environment::Live, 100, 500);
             payment.currency = currency;
             let paid = decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment;
-            let cause = Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: Some("damaged".into()) };
+            let cause = Cause::Refunded {
+                id: RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]),
+                reason: Some("damaged".into()),
+            };
             let refunded = decide(&paid, cause, now()).unwrap();
             let refund = refunded.payment.refund().unwrap();
             assert_eq!(refund.requires_manual_settlement, is_manual);
@@ -283,8 +286,9 @@ mod tests {
             payment.currency = currency;
             decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment
         };
-        let cause = || Cause::Refunded { id: RefundId::new(now(), [3; RANDOM_BYTES]), reason: None };
-        let settle = |payment: &Payment| settle_refund(payment, &RefundId::new(now(), [3; RANDOM_BYTES]), now());
+        let cause = || Cause::Refunded { id: RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]), reason: None };
+        let settle =
+            |payment: &Payment| settle_refund(payment, &RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]), now());
         assert_eq!(settle(&paid(Currency::Bdt)), Err(Refusal::NothingToSettle));
 
         let refunded = decide(&paid(Currency::Bdt), cause(), now()).unwrap().payment;

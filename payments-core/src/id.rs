@@ -1,7 +1,8 @@
-//! Ids: a prefix for the kind and a UUIDv7 (RFC 9562, section 5.7) in hex.
+//! Ids: a prefix for the kind, a UUIDv7 (RFC 9562, section 5.7) in hex, and a slot in three more hex digits.
 //!
 //! The first 48 bits of the UUID are the time in milliseconds, so later ids sort later. 74 bits are random, so ids
-//! cannot be guessed: anyone who knows a payment's id can open its checkout page.
+//! cannot be guessed: anyone who knows a payment's id can open its checkout page. The slot says where a store has the record,
+//! without a look at a table.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -15,13 +16,60 @@ pub const RANDOM_BYTES: usize = 10;
 /// The maximum length of an id.
 const MAX_BYTES: usize = 128;
 
-fn unique(now: Timestamp, random: [u8; RANDOM_BYTES]) -> uuid::fmt::Simple {
+/// The hex digits of a UUID.
+const UUID_DIGITS: usize = 32;
+/// The hex digits of a slot.
+const SLOT_DIGITS: usize = 3;
+
+/// One of the 1,024 parts into which a store's records can be divided. All records of a developer are in one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(u16);
+
+impl Slot {
+    /// How many slots there are.
+    pub const COUNT: u16 = 1024;
+    /// The first one.
+    pub const FIRST: Self = Self(0);
+
+    /// The slot of a new developer, from random bytes. Each slot is as likely as every other.
+    #[must_use]
+    pub fn of_random(random: [u8; 2]) -> Self {
+        Self(u16::from_be_bytes(random) % Self::COUNT)
+    }
+
+    /// Its number, below [`COUNT`](Self::COUNT).
+    #[must_use]
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
+    /// Reads the digits of a slot.
+    fn of_digits(digits: &str) -> Option<Self> {
+        let number = u16::from_str_radix(digits, 16).ok()?;
+        (number < Self::COUNT).then_some(Self(number))
+    }
+}
+
+/// The digits of a slot in an id.
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:03x}", self.0)
+    }
+}
+
+fn unique(slot: Slot, now: Timestamp, random: [u8; RANDOM_BYTES]) -> String {
     let millis = u64::try_from(now.as_millis()).unwrap_or(0);
-    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().simple()
+    format!("{}{slot}", uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().simple())
+}
+
+/// The digits of the UUID and the slot in an id. More digits may follow.
+fn digits(id: &str) -> Option<(&str, &str)> {
+    let (uuid, rest) = id.rsplit('_').next()?.split_at_checked(UUID_DIGITS)?;
+    Some((uuid, rest.get(..SLOT_DIGITS)?))
 }
 
 fn created_at(id: &str) -> Option<Timestamp> {
-    let number = uuid::Uuid::try_parse(id.rsplit('_').next()?).ok()?;
+    let number = uuid::Uuid::try_parse(digits(id)?.0).ok()?;
     let (seconds, nanos) = number.get_timestamp()?.to_unix();
     Timestamp::from_millis(i64::try_from(seconds).ok()? * 1000 + i64::from(nanos / 1_000_000)).ok()
 }
@@ -36,10 +84,16 @@ macro_rules! id {
             /// The prefix of ids of this kind.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Creates an id from the current time and random bytes.
+            /// Creates an id from its developer's slot, the current time and random bytes.
             #[must_use]
-            pub fn new(now: Timestamp, random: [u8; RANDOM_BYTES]) -> Self {
-                Self(format!("{}{}", Self::PREFIX, unique(now, random)).into())
+            pub fn new(slot: Slot, now: Timestamp, random: [u8; RANDOM_BYTES]) -> Self {
+                Self(format!("{}{}", Self::PREFIX, unique(slot, now, random)).into())
+            }
+
+            /// The slot in the id; the first one if [`new`](Self::new) did not create it.
+            #[must_use]
+            pub fn slot(&self) -> Slot {
+                digits(&self.0).and_then(|(_, slot)| Slot::of_digits(slot)).unwrap_or(Slot::FIRST)
             }
 
             /// The time in the id, or `None` if [`new`](Self::new) did not create it.
@@ -157,33 +211,47 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_its_prefix_and_32_hex_digits() {
-        let id = PaymentId::new(at(1_700_000_000_000), [0xab; RANDOM_BYTES]);
-        assert_eq!(id.as_str(), "pay_018bcfe568007bababababababababab");
+    fn an_id_is_its_prefix_32_hex_digits_and_the_three_of_its_slot() {
+        let id = PaymentId::new(Slot::of_random([0x7e, 0x0c]), at(1_700_000_000_000), [0xab; RANDOM_BYTES]);
+        assert_eq!(id.as_str(), "pay_018bcfe568007bababababababababab20c");
+        assert_eq!(id.slot().number(), 0x20c);
+    }
+
+    #[test]
+    fn an_id_tells_its_slot_and_its_time_whatever_stands_before_and_behind() {
+        let id = PaymentId::new(Slot::of_random([0x43, 0xff]), at(7), [1; RANDOM_BYTES]);
+        for text in [id.to_string(), format!("test_{id}"), format!("{id}00000001")] {
+            let id: PaymentId = text.parse().unwrap();
+            assert_eq!((id.slot().number(), id.created_at()), (0x3ff, Some(at(7))), "{id}");
+        }
+        for text in ["pay_1", "pay_018bcfe568007bababababababababab", "pay_018bcfe568007bababababababababab400"] {
+            assert_eq!(text.parse::<PaymentId>().unwrap().slot(), Slot::FIRST, "{text}");
+        }
+        assert!((0..=u16::MAX).all(|number| Slot::of_random(number.to_be_bytes()) < Slot(Slot::COUNT)));
     }
 
     #[test]
     fn later_ids_sort_later() {
-        let earlier = EventId::new(at(1_700_000_000_000), [0xff; RANDOM_BYTES]);
-        let later = EventId::new(at(1_700_000_000_001), [0; RANDOM_BYTES]);
+        let earlier = EventId::new(Slot::FIRST, at(1_700_000_000_000), [0xff; RANDOM_BYTES]);
+        let later = EventId::new(Slot::FIRST, at(1_700_000_000_001), [0; RANDOM_BYTES]);
         assert!(earlier < later);
     }
 
     #[test]
     fn an_id_contains_its_creation_time() {
         let now = at(1_700_000_000_007);
-        assert_eq!(DeliveryId::new(now, [0xff; RANDOM_BYTES]).created_at(), Some(now));
+        assert_eq!(DeliveryId::new(Slot::FIRST, now, [0xff; RANDOM_BYTES]).created_at(), Some(now));
         assert_eq!("del_1".parse::<DeliveryId>().unwrap().created_at(), None);
     }
 
     #[test]
     fn seventy_four_of_the_random_bits_reach_the_id() {
-        let base = PaymentId::new(at(0), [0; RANDOM_BYTES]);
+        let base = PaymentId::new(Slot::FIRST, at(0), [0; RANDOM_BYTES]);
         let reached = (0..RANDOM_BYTES * 8)
             .filter(|bit| {
                 let mut random = [0; RANDOM_BYTES];
                 random[bit / 8] = 1 << (bit % 8);
-                PaymentId::new(at(0), random) != base
+                PaymentId::new(Slot::FIRST, at(0), random) != base
             })
             .count();
         assert_eq!(reached, 74);

@@ -99,7 +99,7 @@ pub use event_page::{EventPage, EventQuery};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
 pub use id::{
-    AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, TransactionId,
+    AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, Slot, TransactionId,
     WebhookId, WorkspaceId,
 };
 pub use ledger::{LedgerAccount, Posting};

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use crate::{
         AppId, CreatePayment, Decision, DeveloperId, Environment, EventKind, FeeRate, LedgerAccount, Money, NewPayment,
-        PaymentId, RANDOM_BYTES, create, decide, ledger,
+        PaymentId, RANDOM_BYTES, Slot, create, decide, ledger,
     };
 
     fn now() -> Timestamp {
@@ -208,13 +208,13 @@ mod tests {
     }
 
     fn id(nth: u8) -> RefundId {
-        RefundId::new(now(), [nth; RANDOM_BYTES])
+        RefundId::new(Slot::FIRST, now(), [nth; RANDOM_BYTES])
     }
 
     fn paid(minor: u64, basis_points: u16) -> Payment {
         let new = NewPayment {
-            id: PaymentId::new(now(), [1; RANDOM_BYTES]),
-            developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),
+            id: PaymentId::new(Slot::FIRST, now(), [1; RANDOM_BYTES]),
+            developer_id: DeveloperId::new(Slot::FIRST, now(), [2; RANDOM_BYTES]),
             app_id: None::<AppId>,
             environment: Environment::Live,
             checkout_url: String::new(),

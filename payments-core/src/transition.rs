@@ -170,10 +170,10 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{RANDOM_BYTES, Timestamp};
+    use crate::{RANDOM_BYTES, Slot, Timestamp};
 
     fn refund_id() -> RefundId {
-        RefundId::new(Timestamp::from_millis(0).unwrap(), [3; RANDOM_BYTES])
+        RefundId::new(Slot::FIRST, Timestamp::from_millis(0).unwrap(), [3; RANDOM_BYTES])
     }
 
     /// Every cause.

@@ -25,7 +25,7 @@
 
   /** Offers the ids of an answer wherever one of their kind is asked for. */
   const remember = (text) => {
-    for (const [id] of text.matchAll(/\b[a-z]+_[0-9a-f]{32}\b/g)) if (!seen.has(prefix(id)) || text.startsWith(`{"id":"${id}"`)) seen.set(prefix(id), id);
+    for (const [id] of text.matchAll(/\b[a-z]+_[0-9a-f]{35}\b/g)) if (!seen.has(prefix(id)) || text.startsWith(`{"id":"${id}"`)) seen.set(prefix(id), id);
     for (const { input, kind } of fields) if (!input.value && seen.has(kind)) input.value = seen.get(kind);
   };
 

@@ -12,7 +12,7 @@ mod unknown_fields;
 mod webhooks;
 
 use payments_core::{
-    Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, Payment, PaymentId, RANDOM_BYTES,
+    Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, Payment, PaymentId, RANDOM_BYTES, Slot,
     Timestamp, create, decide,
 };
 
@@ -25,8 +25,8 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn payment(environment: Environment, money: Money) -> Payment {
     let params = CreatePayment::of(money).success_url("https://shop.example/paid").cancel_url("https://cart.example/");
     let new = NewPayment {
-        id: PaymentId::new(now(), [1; RANDOM_BYTES]),
-        developer_id: DeveloperId::new(now(), [2; RANDOM_BYTES]),
+        id: PaymentId::new(Slot::FIRST, now(), [1; RANDOM_BYTES]),
+        developer_id: DeveloperId::new(Slot::FIRST, now(), [2; RANDOM_BYTES]),
         app_id: None,
         environment,
         checkout_url: "https://pay.example/checkout/x".into(),

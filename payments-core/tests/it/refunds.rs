@@ -1,13 +1,13 @@
 //! The parameters of a refund, and refunds on the wire.
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Environment, Money, Payment, RANDOM_BYTES, RawStatus, RefundId, Refunds, Refusal,
+    Amount, Cause, CreateRefund, Environment, Money, Payment, RANDOM_BYTES, RawStatus, RefundId, Refunds, Refusal, Slot,
 };
 
 use crate::{after, now, payment};
 
 fn id(nth: u8) -> RefundId {
-    RefundId::new(now(), [nth; RANDOM_BYTES])
+    RefundId::new(Slot::FIRST, now(), [nth; RANDOM_BYTES])
 }
 
 fn paid() -> Payment {

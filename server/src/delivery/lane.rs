@@ -210,7 +210,7 @@ mod tests {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
         let add = async |random| {
             let (now, payload) = (ambient.now(), RawJson::new("{}").unwrap());
-            let id = DeliveryId::new(now, [random; payments_core::RANDOM_BYTES]);
+            let id = DeliveryId::new(payments_core::Slot::FIRST, now, [random; payments_core::RANDOM_BYTES]);
             let delivery = Outgoing::new(id.clone(), &scope, &endpoint, &EventKind::TestPing, payload, now);
             store.commit(Change::of(Write::Delivery(Box::new(delivery)))).await.unwrap();
             id

@@ -163,7 +163,7 @@ impl Session {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use payments_core::{Amount, RANDOM_BYTES, RefundId};
+    use payments_core::{Amount, RANDOM_BYTES, RefundId, Slot};
 
     use super::*;
     use crate::domain::{
@@ -186,7 +186,13 @@ pub(crate) mod tests {
     }
 
     pub(in crate::domain) fn pending_refund(amount: Option<Amount>) -> PendingRefund {
-        PendingRefund { id: RefundId::new(at(9), [2; RANDOM_BYTES]), amount, reason: None, request: None, tries: 0 }
+        PendingRefund {
+            id: RefundId::new(Slot::FIRST, at(9), [2; RANDOM_BYTES]),
+            amount,
+            reason: None,
+            request: None,
+            tries: 0,
+        }
     }
 
     #[test]

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_delivery_is_made_again_with_its_event_until_it_is_redacted() {
         let at = |millis| Timestamp::from_millis(millis).unwrap();
-        let id = |millis| DeliveryId::new(at(millis), [1; payments_core::RANDOM_BYTES]);
+        let id = |millis| DeliveryId::new(payments_core::Slot::FIRST, at(millis), [1; payments_core::RANDOM_BYTES]);
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
         let envelope = RawJson::new(r#"{"id":"evt_1","data":{"id":"pay_1","amount":1.10}}"#).unwrap();
         let endpoint = "wh_1".parse().unwrap();

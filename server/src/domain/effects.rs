@@ -95,7 +95,7 @@ mod tests {
         let decision = payments_core::create(
             params,
             NewPayment {
-                id: PaymentId::new(at(1_000), [1; payments_core::RANDOM_BYTES]),
+                id: PaymentId::new(payments_core::Slot::FIRST, at(1_000), [1; payments_core::RANDOM_BYTES]),
                 developer_id: "dev_1".parse().unwrap(),
                 app_id: None,
                 environment: Environment::Test,

@@ -45,7 +45,7 @@ pub(crate) fn fan_out(
 ) -> Vec<Outgoing> {
     let subscribed = endpoints.iter().filter(|endpoint| endpoint.wants(&event.kind, event.app_id.as_ref()));
     let delivery = |endpoint: &Endpoint| {
-        let id = DeliveryId::new(event.created_at, random());
+        let id = DeliveryId::new(event.scope.developer_id.slot(), event.created_at, random());
         let (endpoint, envelope) = (&endpoint.endpoint.id, event.envelope.clone());
         let delivery = Outgoing::new(id, &event.scope, endpoint, &event.kind, envelope, event.created_at);
         Outgoing { payment: Some(event.payment.clone()), event: Some(event.id.clone()), ..delivery }
@@ -112,7 +112,7 @@ mod tests {
     fn fan_out_makes_one_delivery_per_subscribed_endpoint_with_the_id_and_time_of_the_event() {
         let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
         let event = PendingEvent {
-            id: EventId::new(at, [1; RANDOM_BYTES]),
+            id: EventId::new(payments_core::Slot::FIRST, at, [1; RANDOM_BYTES]),
             kind: EventKind::PaymentCreated,
             created_at: at,
             envelope: RawJson::new("{}").unwrap(),
@@ -128,7 +128,7 @@ mod tests {
             [nth; RANDOM_BYTES]
         });
         let [made] = &made[..] else { panic!("{made:?}") };
-        assert_eq!(made.delivery.id, DeliveryId::new(at, [1; RANDOM_BYTES]));
+        assert_eq!(made.delivery.id, DeliveryId::new(payments_core::Slot::FIRST, at, [1; RANDOM_BYTES]));
         assert_eq!((&made.payment, &made.event), (&Some(event.payment), &Some(event.id)));
         assert_eq!((&made.delivery.created_at, made.delivery.attempts), (&at, 0));
     }

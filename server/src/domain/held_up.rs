@@ -94,7 +94,7 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Cause, DeliveryId, EventKind, RANDOM_BYTES, RawJson};
+    use payments_core::{Cause, DeliveryId, EventKind, RANDOM_BYTES, RawJson, Slot};
 
     use super::*;
     use crate::domain::{
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_delivery_is_held_up_if_it_waits_longer_than_after_its_last_attempt() {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: payments_core::Environment::Test };
-        let id = DeliveryId::new(at(0), [1; RANDOM_BYTES]);
+        let id = DeliveryId::new(Slot::FIRST, at(0), [1; RANDOM_BYTES]);
         let payload = RawJson::new("{}").unwrap();
         let mut waiting =
             Outgoing::new(id, &scope, &"wh_1".parse().unwrap(), &EventKind::PaymentCreated, payload, at(0));

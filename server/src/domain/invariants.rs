@@ -80,7 +80,7 @@ pub(crate) fn expected_postings(payment: &Payment) -> Vec<Vec<Posting>> {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Cause, PaymentMethod, RANDOM_BYTES, RefundId};
+    use payments_core::{Cause, PaymentMethod, RANDOM_BYTES, RefundId, Slot};
 
     use super::*;
     use crate::domain::{
@@ -96,7 +96,7 @@ mod tests {
 
     fn refund_of(minor: u64) -> Cause {
         let amount = Amount::from_minor(minor);
-        Cause::PartRefunded { id: RefundId::new(at(9), [2; RANDOM_BYTES]), amount, reason: None }
+        Cause::PartRefunded { id: RefundId::new(Slot::FIRST, at(9), [2; RANDOM_BYTES]), amount, reason: None }
     }
 
     /// A payment of 100.00 by wallet, of which 40.00 were sent back.
@@ -108,7 +108,7 @@ mod tests {
 
     /// The same payment, with the rest sent back too.
     fn refunded() -> Session {
-        after(&paid(), Cause::Refunded { id: RefundId::new(at(9), [3; RANDOM_BYTES]), reason: None })
+        after(&paid(), Cause::Refunded { id: RefundId::new(Slot::FIRST, at(9), [3; RANDOM_BYTES]), reason: None })
     }
 
     fn change_refund(session: &mut Session, field: &str, value: serde_json::Value) {

@@ -22,8 +22,8 @@ impl Scope {
     }
 }
 
-/// The length of a developer's id: the prefix and 32 hexadecimal digits.
-const OWN_ID_BYTES: usize = 36;
+/// The length of a developer's id: the prefix and 35 hexadecimal digits.
+const OWN_ID_BYTES: usize = 39;
 
 /// The developer of a workspace, from the developer id of its records. A sandbox that was emptied goes on with another developer
 /// id: that of its workspace, followed by a number in eight hexadecimal digits.
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_emptied_sandbox_has_another_developer_id_which_names_its_owner() {
-        let json = r#"{"id": "ws_1", "developer_id": "dev_01a20b099af470afb25045fdf348ddb8", "name": "Rahim", "slug": "rahim", "website": null,
+        let json = r#"{"id": "ws_1", "developer_id": "dev_01a20b099af470afb25045fdf348ddb81a7", "name": "Rahim", "slug": "rahim", "website": null,
             "status": "active", "created_at": "2026-03-01T03:30:00.000Z"}"#;
         let mut workspace: Workspace = serde_json::from_str(json).unwrap();
         let own = workspace.developer_id.clone();

@@ -110,7 +110,7 @@ pub(crate) mod tests {
         let params =
             CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
         let new = NewPayment {
-            id: PaymentId::new(at(0), [1; payments_core::RANDOM_BYTES]),
+            id: PaymentId::new(payments_core::Slot::FIRST, at(0), [1; payments_core::RANDOM_BYTES]),
             developer_id: "dev_1".parse().unwrap(),
             app_id: None,
             environment: Environment::Live,

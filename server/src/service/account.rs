@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Account, AppId, Balance, Balances, Currency, DeveloperApp, DeveloperId, PaymentId, RANDOM_BYTES, UnknownFields,
-    Volume, WorkspaceProfile,
+    Account, AppId, Balance, Balances, Currency, DeveloperApp, DeveloperId, PaymentId, RANDOM_BYTES, Slot,
+    UnknownFields, Volume, WorkspaceProfile,
 };
 
 use super::{Caller, Record, Refused, Service};
@@ -91,7 +91,7 @@ impl Service {
 
     /// Fails if the store cannot be read, or may not be written.
     pub(crate) async fn is_ready(&self) -> Result<(), Refused> {
-        let unknown = PaymentId::new(self.ambient.now(), [0; RANDOM_BYTES]);
+        let unknown = PaymentId::new(Slot::FIRST, self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&unknown).await?;
         Ok(self.store.prove_readiness().await?)
     }

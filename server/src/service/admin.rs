@@ -262,7 +262,7 @@ impl Service {
             Some(id) => Some(self.own_app(&workspace.developer_id, &id.parse().map_err(|_| NO_APP)?).await?.id),
             None => None,
         };
-        let key = self.new_key_text(environment);
+        let key = self.new_key_text(workspace.developer_id.slot(), environment);
         let (hash, new) = self.new_api_key(&workspace, environment, KeyLimits { app_id, ..limits }, &key);
         self.commit(Change::of(Write::ApiKey(hash, new))).await?;
         Ok(AdminReply::Key { key })
@@ -316,7 +316,7 @@ impl Service {
                 .into());
             }
             let workspace = self.workspace(old.workspace_id.as_str()).await?;
-            let key = self.new_key_text(old.scope.environment);
+            let key = self.new_key_text(workspace.developer_id.slot(), old.scope.environment);
             let limits = KeyLimits {
                 name: old.name.clone(),
                 app_id: old.app_id.clone(),

@@ -29,7 +29,7 @@ impl Service {
         }
         let now = self.ambient.now();
         let app = DeveloperApp {
-            id: AppId::new(now, self.ambient.id_bytes()),
+            id: AppId::new(workspace.developer_id.slot(), now, self.ambient.id_bytes()),
             developer_id: workspace.developer_id,
             name: name.into(),
             description: None,

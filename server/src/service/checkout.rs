@@ -123,7 +123,7 @@ impl Service {
         check_amount(demo.params.amount, demo.params.currency)?;
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
-        let id = PaymentId::new(now, self.ambient.id_bytes());
+        let id = PaymentId::new(sandbox.scope.developer_id.slot(), now, self.ambient.id_bytes());
         let id: PaymentId = format!("test_{id}").parse().map_err(StoreError::unavailable)?;
         let checkout_path = format!("/checkout/{id}");
         let mut params = demo.params;

@@ -116,14 +116,14 @@ const NO_EVENT: Refused = Refused::NotFound { what: Record::Event };
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{EventKind, RANDOM_BYTES, Timestamp};
+    use payments_core::{EventKind, RANDOM_BYTES, Slot, Timestamp};
 
     use super::*;
 
     fn entry(nth: u8, kind: EventKind) -> EventEntry {
         let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth)).unwrap();
-        let payment = PaymentId::new(at, [nth; RANDOM_BYTES]);
-        EventEntry { id: EventId::new(at, [nth; RANDOM_BYTES]), kind, payment }
+        let payment = PaymentId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]);
+        EventEntry { id: EventId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]), kind, payment }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, UnknownFields, WorkspaceId};
+use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, UnknownFields, WorkspaceId};
 
 use super::{Refused, Service};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
@@ -81,11 +81,11 @@ impl Service {
     }
 
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {
-        let now = self.ambient.now();
+        let (slot, now) = (Slot::of_random(self.ambient.random()), self.ambient.now());
         Workspace {
             version: 0,
-            id: WorkspaceId::new(now, self.ambient.id_bytes()),
-            developer_id: DeveloperId::new(now, self.ambient.id_bytes()),
+            id: WorkspaceId::new(slot, now, self.ambient.id_bytes()),
+            developer_id: DeveloperId::new(slot, now, self.ambient.id_bytes()),
             name: name.into(),
             slug: slug.into(),
             website: None,
@@ -95,10 +95,10 @@ impl Service {
         }
     }
 
-    /// Generates a key: the environment's prefix and random hex.
-    pub(super) fn new_key_text(&self, environment: Environment) -> String {
+    /// Generates a key: the environment's prefix, the developer's slot and random hex.
+    pub(super) fn new_key_text(&self, slot: Slot, environment: Environment) -> String {
         let random: [u8; KEY_RANDOM_BYTES] = self.ambient.random();
-        format!("{}{}", environment.key_prefix(), hex::encode(random))
+        format!("{}{slot}{}", environment.key_prefix(), hex::encode(random))
     }
 
     /// The record of a new key, with the key's hash and last four characters.
@@ -113,7 +113,7 @@ impl Service {
         let now = self.ambient.now();
         let record = ApiKey {
             version: 0,
-            id: KeyId::new(now, self.ambient.id_bytes()),
+            id: KeyId::new(workspace.developer_id.slot(), now, self.ambient.id_bytes()),
             workspace_id: workspace.id.clone(),
             scope: workspace.scope(environment),
             last4: key[key.len().saturating_sub(4)..].into(),

@@ -31,7 +31,7 @@ impl Service {
             None => None,
         };
         let now = self.ambient.now();
-        let id = PaymentId::new(now, self.ambient.id_bytes());
+        let id = PaymentId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes());
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let Decision { payment, postings, event } = payments_core::create(params, self.new_payment(caller, id, now));
         let session = Session::new(payment, expires_at);
@@ -139,7 +139,7 @@ impl Service {
             Some(EventKind::PaymentRefunded) if planted!(EventLost) => None,
             Some(kind) => {
                 let data = data.of(&kind, payment, &body)?;
-                let id = EventId::new(now, self.ambient.id_bytes());
+                let id = EventId::new(payment.developer_id.slot(), now, self.ambient.id_bytes());
                 Some(EventWrite { id, kind, created_at: now, data })
             }
             None => None,

@@ -77,7 +77,7 @@ impl Service {
             };
         }
         let now = self.ambient.now();
-        let id = RefundId::new(now, self.ambient.id_bytes());
+        let id = RefundId::new(session.payment.developer_id.slot(), now, self.ambient.id_bytes());
         let cause = params.cause(&session.payment, id.clone())?;
         let is_part = matches!(cause, Cause::PartRefunded { .. });
         payments_core::decide(&session.payment, cause, now)?;
@@ -258,7 +258,7 @@ const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key head
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, RANDOM_BYTES, Timestamp};
+    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, RANDOM_BYTES, Slot, Timestamp};
 
     use super::*;
     use crate::{
@@ -271,7 +271,7 @@ mod tests {
         let now = service.ambient.now();
         let params = CreatePayment::of(money).success_url("https://a.example/").cancel_url("https://a.example/");
         let new = NewPayment {
-            id: PaymentId::new(now, [1; RANDOM_BYTES]),
+            id: PaymentId::new(Slot::FIRST, now, [1; RANDOM_BYTES]),
             developer_id: "dev_1".parse().unwrap(),
             app_id: None,
             environment: Environment::Live,
@@ -322,7 +322,7 @@ mod tests {
         let day_ago = Timestamp::from_millis(service.ambient.now().as_millis() - 86_400_000).unwrap();
         for (tries, is_told) in [(0, false), (11, true), (12, true)] {
             let mut pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
-            (pending.id, pending.tries) = (RefundId::new(day_ago, [tries; RANDOM_BYTES]), tries.into());
+            (pending.id, pending.tries) = (RefundId::new(Slot::FIRST, day_ago, [tries; RANDOM_BYTES]), tries.into());
             let attempt = Some(GatewayAttempt { gateway: GatewayName::Stripe, ..new_attempt("a") });
             let next = Session { pending_refund: Some(pending.clone()), attempt, review: None, ..session.next() };
             service.commit_without_event(&session, next.clone()).await.unwrap();

@@ -63,7 +63,7 @@ impl Service {
             Some(_) => {}
         }
         let now = self.ambient.now();
-        let again = known.again(DeliveryId::new(now, self.ambient.id_bytes()), now);
+        let again = known.again(DeliveryId::new(known.scope().developer_id.slot(), now, self.ambient.id_bytes()), now);
         again.ok_or(Refused::NotResent("its payload has been deleted, because it is old"))
     }
 }

@@ -35,7 +35,9 @@ impl Service {
     fn example_of(&self, kind: &EventKind, caller: &Caller) -> Result<Payment, Refused> {
         let now = self.ambient.now();
         let id: PaymentId =
-            format!("test_{}", PaymentId::new(now, self.ambient.id_bytes())).parse().map_err(|_| NO_PAYMENT)?;
+            format!("test_{}", PaymentId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes()))
+                .parse()
+                .map_err(|_| NO_PAYMENT)?;
         let mut params = CreatePayment::of(Money::taka(750))
             .success_url("https://shop.example/paid")
             .cancel_url("https://shop.example/cart");
@@ -53,7 +55,7 @@ impl Service {
             _ => None,
         };
         if let Some(refund) = refund {
-            let id = RefundId::new(now, self.ambient.id_bytes());
+            let id = RefundId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes());
             let cause = refund.reason("An example: a cup broke").cause(&payment, id)?;
             payment = payments_core::decide(&payment, cause, now)?.payment;
         }

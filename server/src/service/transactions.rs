@@ -119,7 +119,7 @@ fn no_such_transaction() -> Refused {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Currency, PaymentId, RANDOM_BYTES};
+    use payments_core::{Currency, PaymentId, RANDOM_BYTES, Slot};
 
     use super::*;
     use crate::domain::MoneyMove;
@@ -129,8 +129,8 @@ mod tests {
         let entry = |nth: u8, fee: i64, balance_minor: i128| {
             let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth) * 3_600_000).unwrap();
             TransactionEntry {
-                event: EventId::new(at, [nth; RANDOM_BYTES]),
-                payment: PaymentId::new(at, [nth; RANDOM_BYTES]),
+                event: EventId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
+                payment: PaymentId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
                 money: MoneyMove { currency: Currency::Bdt, amount: 10_000, fee },
                 balance_minor,
             }

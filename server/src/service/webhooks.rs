@@ -31,7 +31,7 @@ impl Service {
         }
         let now = self.ambient.now();
         let endpoint = WebhookEndpoint {
-            id: WebhookId::new(now, self.ambient.id_bytes()),
+            id: WebhookId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes()),
             developer_id: caller.scope.developer_id.clone(),
             app_id: params.app_id,
             url: params.url,
@@ -160,9 +160,10 @@ impl Service {
         let endpoint = self.own_endpoint(caller, id).await?;
         let now = self.ambient.now();
         let data = self.test_data(&kind, caller)?;
-        let id = EventId::new(now, self.ambient.id_bytes());
+        let slot = caller.scope.developer_id.slot();
+        let id = EventId::new(slot, now, self.ambient.id_bytes());
         let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at: now, data: &data })?;
-        let delivery = DeliveryId::new(now, self.ambient.id_bytes());
+        let delivery = DeliveryId::new(slot, now, self.ambient.id_bytes());
         let mut outgoing = Outgoing::new(delivery, &caller.scope, &endpoint.endpoint.id, &kind, envelope, now);
         if let Err(error) = self.sender.ping(&endpoint, &mut outgoing.delivery).await {
             tracing::error!(%error, "a test event was not sent");

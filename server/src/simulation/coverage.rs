@@ -44,7 +44,7 @@ fn status_after(kind: &TimelineKind) -> Option<RawStatus> {
 
 /// All transitions that the rules allow, none of them seen.
 fn allowed() -> BTreeMap<String, u64> {
-    let refund = || RefundId::new(Timestamp::UNIX_EPOCH, [0; payments_core::RANDOM_BYTES]);
+    let refund = || RefundId::new(payments_core::Slot::FIRST, Timestamp::UNIX_EPOCH, [0; payments_core::RANDOM_BYTES]);
     let causes = [
         Cause::SentToGateway(PaymentMethod::Mfs),
         Cause::GatewayConfirmed,

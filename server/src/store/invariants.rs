@@ -83,7 +83,7 @@ pub(super) fn effect_of(body: &RawJson) -> Result<Option<Effect>, serde_json::Er
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{EventId, LedgerAccount, PaymentId, RANDOM_BYTES};
+    use payments_core::{EventId, LedgerAccount, PaymentId, RANDOM_BYTES, Slot};
 
     use super::*;
     use crate::domain::{ClaimToken, new_session};
@@ -92,13 +92,13 @@ mod tests {
 
     fn event(event: EventKind, about: Option<&Payment>) -> StoredEvent {
         let data = about.map(|payment| RawJson::of(payment).unwrap());
-        StoredEvent { id: EventId::new(NOW, [1; RANDOM_BYTES]), event, created_at: NOW, data }
+        StoredEvent { id: EventId::new(Slot::FIRST, NOW, [1; RANDOM_BYTES]), event, created_at: NOW, data }
     }
 
     #[test]
     fn a_payment_has_the_events_of_its_state_each_once_and_about_itself() {
         let payment = new_session().payment;
-        let other = Payment { id: PaymentId::new(NOW, [2; RANDOM_BYTES]), ..payment.clone() };
+        let other = Payment { id: PaymentId::new(Slot::FIRST, NOW, [2; RANDOM_BYTES]), ..payment.clone() };
         let faults = |events: &[StoredEvent]| event_faults(&payment, events).join("; ");
         assert_eq!(faults(&[event(EventKind::PaymentCreated, None)]), "");
         assert_eq!(faults(&[event(EventKind::PaymentCreated, Some(&payment))]), "");

@@ -39,7 +39,7 @@ impl RecentEvents {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{RANDOM_BYTES, Timestamp};
+    use payments_core::{RANDOM_BYTES, Slot, Timestamp};
 
     use super::*;
 
@@ -47,7 +47,7 @@ mod tests {
     fn the_oldest_event_beyond_the_limit_is_forgotten() {
         let event = |nth: usize| {
             let at = Timestamp::from_millis(i64::try_from(nth).unwrap()).unwrap();
-            EventId::new(at, [0; RANDOM_BYTES])
+            EventId::new(Slot::FIRST, at, [0; RANDOM_BYTES])
         };
         let mut recent = RecentEvents::default();
         for nth in 0..=AT_MOST {

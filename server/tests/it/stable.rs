@@ -10,6 +10,8 @@ use payments_client::Timestamp;
 /// The digits of an id before its number.
 const ID: &str = "0199c2d4e61b76bcb9d5d8034d42";
 const HEX: usize = 32;
+/// What stands for the slot, which follows in ids of records.
+const SLOT: &str = "1a7";
 const SECRET_HEX: usize = 64;
 /// 2026-03-01T10:00:00Z, which stands for the start.
 const START: i64 = 1_772_359_200_000;
@@ -52,9 +54,9 @@ impl Stable {
                 '_' if hex == SECRET_HEX && out.ends_with("whsec") => {
                     (1 + hex, Self::SECRET["whsec".len()..].to_owned())
                 }
-                '_' if hex == HEX => {
-                    let number = ids.len() + 1;
-                    (1 + hex, format!("_{ID}{:04x}", ids.entry(rest[1..=hex].to_owned()).or_insert(number)))
+                '_' if hex == HEX || hex == HEX + SLOT.len() => {
+                    let (number, slot) = (ids.len() + 1, if hex == HEX { "" } else { SLOT });
+                    (1 + hex, format!("_{ID}{:04x}{slot}", ids.entry(rest[1..=hex].to_owned()).or_insert(number)))
                 }
                 char => time.map_or_else(|| (char.len_utf8(), char.to_string()), |time| (24, self.time(time))),
             };

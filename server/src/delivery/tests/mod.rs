@@ -16,7 +16,7 @@ use std::{
 
 use payments_core::{
     Cause, CreatePayment, DeliveryId, Environment, EventId, EventKind, FeeRate, Money, NewPayment, PaymentId,
-    RANDOM_BYTES, RawJson, Timestamp, WebhookId,
+    RANDOM_BYTES, RawJson, Slot, Timestamp, WebhookId,
 };
 use tokio::time::{Instant, sleep};
 
@@ -143,7 +143,7 @@ fn host(nth: u16) -> String {
 fn endpoint(nth: u16) -> Endpoint {
     let mut random = [0; RANDOM_BYTES];
     random[..2].copy_from_slice(&nth.to_be_bytes());
-    let id = WebhookId::new(at(0), random);
+    let id = WebhookId::new(Slot::FIRST, at(0), random);
     let record = serde_json::json!({"environment": "live", "endpoint": {"id": id, "developerId": "dev_1", "appId": null,
         "url": format!("https://{}/hook", host(nth)), "secret": "whsec_1", "events": ["*"], "isActive": true,
         "createdAt": at(0), "updatedAt": at(0)}});
@@ -165,7 +165,7 @@ fn created(nth: u8) -> (Write, Session) {
     let now = at(i64::from(nth));
     let params = CreatePayment::of(Money::taka(100)).success_url("https://a.example/").cancel_url("https://a.example/");
     let new = NewPayment {
-        id: PaymentId::new(now, [nth; RANDOM_BYTES]),
+        id: PaymentId::new(Slot::FIRST, now, [nth; RANDOM_BYTES]),
         developer_id: scope().developer_id,
         app_id: None,
         environment: Environment::Live,
@@ -187,7 +187,7 @@ fn paid(before: &Session, nth: u8) -> Write {
 }
 
 fn payment(before: Option<&Session>, session: &Session, kind: EventKind, nth: u8) -> Write {
-    let (id, created_at) = (EventId::new(at(i64::from(nth)), [nth; RANDOM_BYTES]), at(i64::from(nth)));
+    let (id, created_at) = (EventId::new(Slot::FIRST, at(i64::from(nth)), [nth; RANDOM_BYTES]), at(i64::from(nth)));
     let json = RawJson::of(&session.payment).unwrap();
     let event = EventWrite { id, kind, created_at, data: json.clone() };
     Write::Payment(Box::new(PaymentWrite::new(before, session.clone(), json, Vec::new(), Some(event))))
@@ -197,7 +197,7 @@ fn payment(before: Option<&Session>, session: &Session, kind: EventKind, nth: u8
 fn ping(nth: u16, to: &Endpoint) -> Outgoing {
     let mut random = [0; RANDOM_BYTES];
     random[..2].copy_from_slice(&nth.to_be_bytes());
-    let id = DeliveryId::new(at(i64::from(nth)), random);
+    let id = DeliveryId::new(Slot::FIRST, at(i64::from(nth)), random);
     let envelope = RawJson::of(&serde_json::json!({"event": "test.ping", "data": {"nth": nth}})).unwrap();
     Outgoing::new(id, &to.scope(), &to.endpoint.id, &EventKind::TestPing, envelope, at(i64::from(nth)))
 }

@@ -4,7 +4,7 @@ use std::slice;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Status, WorkspaceId};
+use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Slot, Status, WorkspaceId};
 
 use super::samples::*;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn api_key(nth: u8, version: u64) -> (KeyHash, ApiKey) {
     let record = ApiKey {
         version,
-        id: KeyId::new(at(0), [nth; RANDOM_BYTES]),
+        id: KeyId::new(Slot::FIRST, at(0), [nth; RANDOM_BYTES]),
         workspace_id: workspace(0).id,
         scope: scope(),
         last4: format!("{version:04}"),
@@ -253,7 +253,7 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Stor
 pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
     let keys = [3, 1, 2].map(|nth| api_key(nth, 0));
     let second = Workspace {
-        id: WorkspaceId::new(at(1), [0; RANDOM_BYTES]),
+        id: WorkspaceId::new(Slot::FIRST, at(1), [0; RANDOM_BYTES]),
         developer_id: "dev_2".parse().unwrap(),
         ..workspace(0)
     };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Environment, EventId, RANDOM_BYTES};
+use payments_core::{Environment, EventId, RANDOM_BYTES, Slot};
 use tokio::time::sleep;
 
 use super::{
@@ -55,7 +55,7 @@ pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own
     assert!(store.events(&other, &EventsFrom::After(expected[0].id.clone()), 9).await.unwrap().is_none());
     assert!(store.payment_of_event(&other, &expected[0].id).await.unwrap().is_none());
     assert!(store.events_of(&other, &[expected[0].payment.clone()]).await.unwrap().is_empty());
-    let unknown = EventId::new(at(0), [9; RANDOM_BYTES]);
+    let unknown = EventId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES]);
     assert!(store.events(&scope(), &EventsFrom::After(unknown), 9).await.unwrap().is_none());
 }
 
@@ -157,7 +157,7 @@ async fn an_event_of_a_transaction_that_began_earlier_is_listed_from_its_time_on
     client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
     let first = new_payment(1, at(DAY));
     commit(&engine.store(), vec![payment(first.clone())]).await.unwrap();
-    let second = EventId::new(at(DAY + 1), [2; RANDOM_BYTES]);
+    let second = EventId::new(Slot::FIRST, at(DAY + 1), [2; RANDOM_BYTES]);
     let add = "INSERT INTO event (id, developer, environment, kind, payment) VALUES ($1, 'dev_1', 'live', $2, $3)";
     client.execute(add, &[&second.as_str(), &"payment.created", &first.session.payment.id.as_str()]).await.unwrap();
     client.batch_execute("COMMIT").await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use payments_core::{Amount, Cause, Environment, PaymentId, RANDOM_BYTES, RefundId, Status};
+use payments_core::{Amount, Cause, Environment, PaymentId, RANDOM_BYTES, RefundId, Slot, Status};
 
 use super::samples::*;
 use crate::{
@@ -133,7 +133,7 @@ pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<
     let review = reviewed(&first.session, true);
     let resolved = reviewed(&review.session, false);
     let paid = paid(&resolved.session, at(1));
-    let refund_id = |nth: u8| RefundId::new(at(2), [nth; RANDOM_BYTES]);
+    let refund_id = |nth: u8| RefundId::new(Slot::FIRST, at(2), [nth; RANDOM_BYTES]);
     let part = Cause::PartRefunded { id: refund_id(1), amount: Amount::from_minor(1), reason: None };
     let part = try_moved(&paid.session, part, at(2)).unwrap();
     let rest = Cause::Refunded { id: refund_id(2), reason: None };

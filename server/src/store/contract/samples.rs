@@ -5,7 +5,7 @@ use std::sync::Arc;
 use payments_core::{
     Amount, Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
     NewPayment, Page, PageRequest, Payment, PaymentId, PaymentMethod, RANDOM_BYTES, RawJson, RawStatus, RefundId,
-    SimulateOutcome, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
+    SimulateOutcome, Slot, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -36,7 +36,7 @@ pub(super) fn scope() -> Scope {
 pub(super) fn workspace(version: u64) -> Workspace {
     Workspace {
         version,
-        id: WorkspaceId::new(at(0), [1; RANDOM_BYTES]),
+        id: WorkspaceId::new(Slot::FIRST, at(0), [1; RANDOM_BYTES]),
         developer_id: scope().developer_id,
         name: "Shop".into(),
         slug: "shop".into(),
@@ -87,7 +87,7 @@ pub(super) fn new_payment_in(scope: &Scope, nth: u8, created_at: Timestamp, fiel
     let body = format!("{{{fields}{body}");
     let params = CreatePayment::from_json(body.as_bytes(), scope.environment).unwrap();
     let new = NewPayment {
-        id: PaymentId::new(created_at, [nth; RANDOM_BYTES]),
+        id: PaymentId::new(Slot::FIRST, created_at, [nth; RANDOM_BYTES]),
         developer_id: scope.developer_id.clone(),
         app_id: None,
         environment: scope.environment,
@@ -110,7 +110,7 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     let Payment { id, updated_at, .. } = &session.payment;
     let mut random = [0; RANDOM_BYTES];
     random.copy_from_slice(&Sha256::digest(format!("{id} {}", session.version))[..RANDOM_BYTES]);
-    let (id, data) = (EventId::new(*updated_at, random), json_of(session));
+    let (id, data) = (EventId::new(Slot::FIRST, *updated_at, random), json_of(session));
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }
 
@@ -191,7 +191,7 @@ pub(super) fn reviewed(before: &Session, is_needed: bool) -> PaymentWrite {
 
 /// The cause of a payment's move.
 pub(super) fn cause_of(cause: u8, nth: u8, time: i64) -> Cause {
-    let id = || RefundId::new(at(time), [nth; RANDOM_BYTES]);
+    let id = || RefundId::new(Slot::FIRST, at(time), [nth; RANDOM_BYTES]);
     match cause {
         0 => Cause::GatewayConfirmed,
         1 => Cause::GatewayFailed,
@@ -215,7 +215,7 @@ pub(super) fn payment(write: PaymentWrite) -> Write {
 }
 
 pub(super) fn endpoint(nth: u8) -> Endpoint {
-    let id = WebhookId::new(at(0), [nth; RANDOM_BYTES]);
+    let id = WebhookId::new(Slot::FIRST, at(0), [nth; RANDOM_BYTES]);
     let endpoint = serde_json::json!({"id": id, "developerId": "dev_1", "appId": null, "url": "https://a.example/",
         "secret": "whsec_1", "events": ["*"], "isActive": true, "createdAt": at(0), "updatedAt": at(0)});
     Endpoint {
@@ -234,8 +234,8 @@ pub(super) fn added(endpoint: Endpoint, at_most: usize) -> Write {
 
 /// A delivery of a ping that is still to be made.
 pub(super) fn ping(nth: u8, created_at: Timestamp, to: &Endpoint) -> Outgoing {
-    let id = DeliveryId::new(created_at, [nth; RANDOM_BYTES]);
-    let event = EventId::new(created_at, [nth; RANDOM_BYTES]);
+    let id = DeliveryId::new(Slot::FIRST, created_at, [nth; RANDOM_BYTES]);
+    let event = EventId::new(Slot::FIRST, created_at, [nth; RANDOM_BYTES]);
     let envelope = serde_json::json!({"id": event, "event": "test.ping", "createdAt": created_at, "data": {"a": 1}});
     let envelope = RawJson::of(&envelope).unwrap();
     Outgoing::new(id, &to.scope(), &to.endpoint.id, &EventKind::TestPing, envelope, created_at)

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Cause, Environment, EventId, RANDOM_BYTES, RefundId};
+use payments_core::{Cause, Environment, EventId, RANDOM_BYTES, RefundId, Slot};
 use tokio::time::sleep;
 
 use super::{
@@ -56,7 +56,7 @@ pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_
     assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
     // The second is committed later and happened earlier.
     let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
-    let refund = Cause::Refunded { id: RefundId::new(at(DAY), [3; RANDOM_BYTES]), reason: None };
+    let refund = Cause::Refunded { id: RefundId::new(Slot::FIRST, at(DAY), [3; RANDOM_BYTES]), reason: None };
     let refunded = try_moved(&first.session, refund, at(DAY)).unwrap();
     commit(&store, vec![payment(refunded.clone())]).await.unwrap();
     let expected = [entry(&refunded, 9_750), entry(&second, 19_500), entry(&first, 9_750)];
@@ -71,7 +71,7 @@ pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_
     let created = new_payment(4, at(0));
     let event = created.event.clone().unwrap().id;
     commit(&store, vec![payment(created)]).await.unwrap();
-    for unknown in [event, EventId::new(at(0), [9; RANDOM_BYTES])] {
+    for unknown in [event, EventId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES])] {
         assert!(store.transactions(&scope(), &TransactionsFrom::Event(unknown), 9).await.unwrap().is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use payments_core::{RANDOM_BYTES, WorkspaceId};
+use payments_core::{RANDOM_BYTES, Slot, WorkspaceId};
 use tokio::time::timeout;
 
 use super::*;
@@ -53,7 +53,7 @@ impl Place {
     fn workspace() -> Workspace {
         Workspace {
             version: 7,
-            id: WorkspaceId::new(at(0), [1; RANDOM_BYTES]),
+            id: WorkspaceId::new(Slot::FIRST, at(0), [1; RANDOM_BYTES]),
             developer_id: "dev_1".parse().unwrap(),
             name: "Sandbox".into(),
             slug: "sandbox".into(),
@@ -90,7 +90,8 @@ impl Place {
 
 /// Marks a store, to know it again.
 async fn mark(store: &Disposable) {
-    let other = Workspace { version: 0, id: WorkspaceId::new(at(1), [2; RANDOM_BYTES]), ..Place::workspace() };
+    let other =
+        Workspace { version: 0, id: WorkspaceId::new(Slot::FIRST, at(1), [2; RANDOM_BYTES]), ..Place::workspace() };
     let other = Workspace { developer_id: "dev_2".parse().unwrap(), slug: "mark".into(), ..other };
     store.store().commit(Change::of(Write::Workspace(other))).await.unwrap();
 }

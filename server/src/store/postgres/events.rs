@@ -1,6 +1,6 @@
 //! The lists of events.
 
-use payments_core::{EventId, EventKind, IdError, PaymentId, RANDOM_BYTES, RawJson};
+use payments_core::{EventId, EventKind, IdError, PaymentId, RANDOM_BYTES, RawJson, Slot};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, load::payment_body, names, read::field, transactions::money};
@@ -69,7 +69,7 @@ impl PostgresStore {
                 self.readers.query(AFTER, &[&developer, &environment, &limit, &id.as_str()]).await?
             }
             EventsFrom::Time(time) => {
-                let first = EventId::new(EventsFrom::margin(*time), [0; RANDOM_BYTES]);
+                let first = EventId::new(Slot::FIRST, EventsFrom::margin(*time), [0; RANDOM_BYTES]);
                 self.readers.query(FROM_TIME, &[&developer, &environment, &limit, &first.as_str()]).await?
             }
         };

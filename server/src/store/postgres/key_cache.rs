@@ -47,7 +47,7 @@ fn is_fresh(read: Instant, now: Instant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Environment, KeyId, RANDOM_BYTES, Timestamp, WorkspaceId};
+    use payments_core::{Environment, KeyId, RANDOM_BYTES, Slot, Timestamp, WorkspaceId};
 
     use super::*;
     use crate::domain::Scope;
@@ -57,8 +57,8 @@ mod tests {
         let at = Timestamp::from_millis(0).unwrap();
         let key = Arc::new(ApiKey {
             version: 0,
-            id: KeyId::new(at, [1; RANDOM_BYTES]),
-            workspace_id: WorkspaceId::new(at, [1; RANDOM_BYTES]),
+            id: KeyId::new(Slot::FIRST, at, [1; RANDOM_BYTES]),
+            workspace_id: WorkspaceId::new(Slot::FIRST, at, [1; RANDOM_BYTES]),
             scope: Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test },
             last4: "0000".into(),
             app_id: None,

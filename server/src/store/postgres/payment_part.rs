@@ -1,6 +1,6 @@
 //! Parts of the list of payments, from a payment or a time on.
 
-use payments_core::{PaymentId, RANDOM_BYTES, Timestamp};
+use payments_core::{PaymentId, RANDOM_BYTES, Slot, Timestamp};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, load::payment_body, names, payment_list::json_of, read::field};
@@ -46,7 +46,8 @@ fn ranges(from: &PaymentsFrom) -> (Vec<String>, Vec<String>) {
     if from.created_after.is_none() && from.created_before.is_none() {
         return (vec![String::new()], vec![up_to.to_owned()]);
     }
-    let first_of = |prefix: &str, time: Timestamp| format!("{prefix}{}", PaymentId::new(time, [0; RANDOM_BYTES]));
+    let first_of =
+        |prefix: &str, time: Timestamp| format!("{prefix}{}", PaymentId::new(Slot::FIRST, time, [0; RANDOM_BYTES]));
     let ranges = PREFIXES.map(|prefix| {
         let all = format!("{prefix}{}", PaymentId::PREFIX);
         let first = from.created_after.map_or_else(|| all.clone(), |time| first_of(prefix, time));
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn times_become_ranges_of_ids_of_both_prefixes_before_the_cursor() {
         let at = |millis| Timestamp::from_millis(millis).unwrap();
-        let id = |millis| PaymentId::new(at(millis), [7; RANDOM_BYTES]);
+        let id = |millis| PaymentId::new(Slot::FIRST, at(millis), [7; RANDOM_BYTES]);
         let demo = |millis| format!("test_{}", id(millis)).parse::<PaymentId>().unwrap();
         let within = |from: &PaymentsFrom, id: &PaymentId| {
             let (first, up_to) = ranges(from);

@@ -2,7 +2,7 @@
 
 use payments_core::{
     AppId, Currency, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, RANDOM_BYTES, RawJson, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
+    PaymentId, RANDOM_BYTES, RawJson, Slot, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
 };
 use serde::de::DeserializeOwned;
 use tokio_postgres::{
@@ -260,7 +260,7 @@ impl PostgresStore {
     ) -> Result<Vec<Outgoing>> {
         let (developer, environment) = names::scope(scope);
         let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let earliest = DeliveryId::new(from.earliest(), [0; RANDOM_BYTES]);
+        let earliest = DeliveryId::new(Slot::FIRST, from.earliest(), [0; RANDOM_BYTES]);
         let after = from.after.as_ref().unwrap_or(&earliest);
         let parameters: [&(dyn ToSql + Sync); 5] = [&developer, &environment, &to.as_str(), &after.as_str(), &limit];
         self.readers.query(DELIVERIES_FROM, &parameters).await?.iter().map(delivery).collect()

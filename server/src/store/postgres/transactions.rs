@@ -5,7 +5,7 @@
 //! reader has passed yet. So a page costs its own entries and two times `STEP` at most, and each entry is passed once more in its
 //! life. Whoever writes a transaction adds nothing up.
 
-use payments_core::{Currency, EventId, IdError, RANDOM_BYTES};
+use payments_core::{Currency, EventId, IdError, RANDOM_BYTES, Slot};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, names, read::field};
@@ -102,7 +102,7 @@ impl PostgresStore {
                 self.readers.query(FROM_EVENT, &[&developer, &environment, &limit, &id.as_str()]).await?
             }
             TransactionsFrom::Before(time) => {
-                let later = EventId::new(TransactionsFrom::margin(*time), [0; RANDOM_BYTES]);
+                let later = EventId::new(Slot::FIRST, TransactionsFrom::margin(*time), [0; RANDOM_BYTES]);
                 self.readers.query(BEFORE, &[&developer, &environment, &limit, &later.as_str()]).await?
             }
         };

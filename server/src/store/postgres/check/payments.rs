@@ -24,7 +24,7 @@ use crate::{
 /// The owner of a payment's developer is computed as `owner_of` does.
 pub(super) const PAYMENTS: &str = "SELECT p.id, p.body, p.status, p.expires_at, p.check_at, p.needs_settlement, \
     p.needs_review, p.developer, p.environment, p.version, \
-    EXISTS (SELECT FROM record w WHERE w.kind = 'workspace' AND w.parent = left(p.developer, 36)), \
+    EXISTS (SELECT FROM record w WHERE w.kind = 'workspace' AND w.parent = left(p.developer, 39)), \
     ARRAY(SELECT o.version FROM posting o WHERE o.payment = p.id ORDER BY o.version), \
     ARRAY(SELECT o.body FROM posting o WHERE o.payment = p.id ORDER BY o.version) FROM payment p ORDER BY p.id";
 pub(super) const EVENTS: &str = "SELECT e.id, e.kind, e.payment, e.developer, e.environment, p.body FROM event e \
