@@ -336,7 +336,7 @@ mod tests {
         assert_eq!((made, bytes, records), (2, within("records").metadata().unwrap().len(), 4));
         let mut pieces = Vec::new();
         let keys = |writes: Writes| writes.into_keys().map(|key| String::from_utf8(key).unwrap()).collect::<Vec<_>>();
-        journal::read_pieces(&*disk, within("records"), |writes| {
+        journal::read_pieces(&*disk, &within("records"), 1, |writes| {
             pieces.push(keys(writes));
             Ok(())
         })

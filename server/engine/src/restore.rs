@@ -202,7 +202,7 @@ impl Sources<'_> {
     ) -> Result<(), BackupError> {
         let backup = backup.to_owned();
         let (mut records, mut is_later) = (0, false);
-        let pieces = journal::read_pieces(disk, backup.join(RECORDS), |writes| {
+        let pieces = journal::read_pieces(disk, &backup.join(RECORDS), 1, |writes| {
             records += writes.len() as u64;
             is_later |= self.ends_before(manifest.from, &writes);
             Ok(tree.apply_stored(writes)?)

@@ -7,12 +7,12 @@ use std::{
 
 use super::{
     FILE_BYTES,
-    entry::{EMPTY_BYTES, Head, encode},
+    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Head, decode, encode, entry_bytes},
     file_list::FileList,
-    files::{JournalFile, file_in},
+    files::file_in,
 };
 use crate::{
-    disk::{Disk, DiskFile, Open, Sequential},
+    disk::{Disk, DiskFile, Open, Sequential, read_from},
     error::JournalError,
     line::Lines,
     writes::Writes,
@@ -90,13 +90,32 @@ impl Pieces {
     }
 }
 
-/// Passes the entries of a file of [`Pieces`] numbered from 1 to `each`. Returns how many there are.
+/// Passes the entries of a file of [`Pieces`], whose first entry has this number, to `each`. Returns the number of the last. One
+/// entry at a time is in memory.
 pub(crate) fn read_pieces(
     disk: &dyn Disk,
-    path: PathBuf,
+    path: &Path,
+    first: u64,
     mut each: impl FnMut(Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
-    let mut last = 0;
-    JournalFile { first: 1, path }.read_closed(disk, &mut last, 0, &mut |_, writes| each(writes))?;
+    let file = disk.open(path, Open::Read)?;
+    let length = file.length()?;
+    let (mut start, mut last) = (EMPTY_BYTES, first - 1);
+    let damaged = |offset| JournalError::Damaged { path: path.to_owned(), offset };
+    let head = read_from(&*file, 0, usize::try_from(EMPTY_BYTES).map_err(io::Error::other)?)?;
+    if Head::of(&head).is_none() {
+        return Err(damaged(0));
+    }
+    while start < length {
+        let head = read_from(&*file, start, ENTRY_HEAD_BYTES)?;
+        let bytes = entry_bytes(&head).filter(|bytes| *bytes <= length - start).ok_or_else(|| damaged(start))?;
+        let entry = read_from(&*file, start, usize::try_from(bytes).map_err(io::Error::other)?)?;
+        let (number, writes, _) = decode(&entry).ok_or_else(|| damaged(start))?;
+        if number != last + 1 {
+            return Err(JournalError::Gap { path: path.to_owned(), after: last, found: number });
+        }
+        each(writes)?;
+        (start, last) = (start + bytes, number);
+    }
     Ok(last)
 }

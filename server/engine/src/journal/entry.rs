@@ -76,8 +76,13 @@ pub(super) fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::
     Ok(())
 }
 
+/// How many bytes an entry has, by its head.
+pub(super) fn entry_bytes(head: &[u8]) -> Option<u64> {
+    take_u32(head).map(|(length, _)| u64::from(length) + ENTRY_HEAD_BYTES as u64)
+}
+
 /// Returns the next entry's number, its writes and the bytes after it, or `None` if no whole entry is there.
-fn decode(bytes: &[u8]) -> Option<(u64, Writes, &[u8])> {
+pub(super) fn decode(bytes: &[u8]) -> Option<(u64, Writes, &[u8])> {
     let (length, rest) = take_u32(bytes)?;
     let (checksum, rest) = take_u32(rest)?;
     let (entry, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
