@@ -21,6 +21,7 @@ use crate::{
     log,
     metrics::Metrics,
     no_store::no_store_in,
+    operations::print_backup,
     service::{
         AdminReply, AdminRequest, AppRow, CheckPlaces, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow,
         Service, Settings, Turns, UnknownKeys, WorkspaceRow,
@@ -201,6 +202,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
     let mut out = Output::new();
     match reply {
         AdminReply::Error { error } => return Err(error.into()),
+        AdminReply::BackedUp(made) => print_backup(&made, json, &mut out)?,
         reply if json => out.json(&reply)?,
         AdminReply::Workspace { id, .. } => out.line(format_args!("{id}"))?,
         AdminReply::Workspaces { workspaces } => {
@@ -239,9 +241,6 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
             out.table("PAYMENT STATUS AMOUNT CURRENCY FOUND WHAT", reviews.into_iter().map(row))?;
         }
         AdminReply::Resolved { resolved, raw_status } => out.line(format_args!("{resolved} resolved, {raw_status}"))?,
-        AdminReply::BackedUp(made) => {
-            out.line(format_args!("{} holds the store up to change {}", made.directory.display(), made.to))?;
-        }
         AdminReply::GatewayToken { gateway_token_until } => out.line(format_args!("{gateway_token_until}"))?,
         AdminReply::Keys { keys } => {
             let columns = "KEY WORKSPACE ENVIRONMENT LAST4 CREATED REVOKED APP SCOPES EXPIRES LAST-USED NAME";

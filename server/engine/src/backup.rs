@@ -45,8 +45,8 @@ pub struct Manifest {
     /// The number of the last journal entry in the backup.
     pub to: u64,
     pub(crate) pieces: u64,
-    /// How many keys it holds.
-    pub records: u64,
+    /// How many keys its records have. Its journal adds and removes some.
+    pub(crate) records: u64,
     /// How many bytes its records have.
     pub(crate) bytes: u64,
     /// The lines of its changes.

@@ -137,6 +137,7 @@ macro_rules! planted {
 
 mod applier;
 mod backup;
+mod backup_keys;
 mod compression;
 mod database;
 mod disk;
@@ -164,6 +165,7 @@ mod worker;
 mod writes;
 
 pub use backup::Manifest;
+pub use backup_keys::backup_keys;
 pub use database::{Closing, Database};
 pub use error::{BackupError, CommitError, JournalError, OpenError, TreeError};
 pub use file_error::system_error;

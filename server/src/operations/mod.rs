@@ -1,5 +1,6 @@
 //! Operations on a whole store: check, export, migrate, restore, scheduled backups. And the check of its surroundings.
 
+mod backup;
 mod check;
 mod doctor;
 mod export;
@@ -9,6 +10,7 @@ mod progress;
 mod restore;
 mod schedule;
 
+pub(crate) use backup::print_backup;
 pub(crate) use check::check;
 pub(crate) use doctor::doctor;
 pub(crate) use export::export;

@@ -37,7 +37,7 @@ pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Am
     loop {
         ticks.tick().await;
         match store.back_up_next(&series, ambient.now()).await {
-            Ok(made) => tracing::info!(directory = %made.directory.display(), records = made.records, "backed up"),
+            Ok(made) => tracing::info!(directory = %made.directory.display(), to = made.to, "backed up"),
             Err(error) => tracing::error!(%error, "backup failed; the next one runs on schedule"),
         }
     }

@@ -27,8 +27,6 @@ pub(crate) struct BackUpError(pub(crate) String);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BackedUp {
     pub(crate) directory: PathBuf,
-    /// How many records it holds.
-    pub(crate) records: u64,
     /// The number of the change before the first one that it holds as a journal entry.
     pub(crate) from: u64,
     /// The number of the last change that it holds.

@@ -13,7 +13,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of};
+use crate::{
+    check::filled,
+    server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of},
+};
 
 /// Creates and pays payments until `stop` is set or the server stops. Returns the ids of acknowledged paid payments.
 fn shops(server: &Server, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<Vec<String>>> {
@@ -118,6 +121,41 @@ async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
         assert_eq!(payment["rawStatus"], "paid", "{id}");
     }
     assert!(paid.len() as u64 > at_backup);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backup_check_and_restore_count_the_same_records() {
+    let mut server = filled().await;
+    // As in "/backup holds 57 records, 4 of them payments, up to change 40".
+    let counted = |text: &str| {
+        let (records, payments) = text.split_once(" records, ").unwrap();
+        let (payments, _) = payments.split_once(" of them payments").unwrap();
+        [records.split_whitespace().last().unwrap(), payments].map(|number| number.parse::<u64>().unwrap())
+    };
+    let in_json = |value: &Value| ["records", "payments"].map(|name| value[name].as_u64().unwrap());
+    let compare = |server: &Server, name: &str| {
+        let [backup, restored] = ["backup", "restored"].map(|kind| in_directory(server, &format!("{kind}-{name}")));
+        let made = server.run(&["backup", backup.to_str().unwrap()]);
+        let restored = text_of(&run(&["restore"], &[("", &backup), ("--data-dir", &restored)]));
+        assert_eq!(counted(&made), counted(&restored), "{name}: {made} {restored}");
+        assert_eq!(counted(&made), counted(&server.run(&["check"])), "{name}: {made}");
+        counted(&made)
+    };
+    let [records, payments] = compare(&server, "stopped");
+    assert!(records > 50 && payments == 4, "{records} records, {payments} payments");
+    server.restart();
+    // Some records are only in the journal then.
+    for amount in 1..=5 {
+        server.create(&payment_of(&json!(amount))).await;
+    }
+    let backup = in_directory(&server, "backup");
+    let made: Value = serde_json::from_str(&server.run(&["backup", "--json", backup.to_str().unwrap()])).unwrap();
+    let restored = run(&["restore", "--json"], &[("", &backup), ("--data-dir", &in_directory(&server, "restored"))]);
+    let restored: Value = serde_json::from_slice(&restored.stdout).unwrap();
+    assert_eq!(in_json(&made), in_json(&restored["check"]), "{made} {restored}");
+    assert_eq!(made["payments"], 9);
+    assert!(server.terminate().success());
+    assert_eq!(compare(&server, "again")[1], 9);
 }
 
 #[tokio::test]

@@ -62,6 +62,11 @@ keys! {
     count(name: &str) = "count/{name}";
 }
 
+/// Whether a key is of a record, and not of the state of the store itself.
+pub(super) fn is_record(key: &[u8]) -> bool {
+    !key.starts_with(b"meta/")
+}
+
 /// The last delivery that pruning redacted or passed over. No earlier one is left to redact.
 pub(super) const REDACTED_UP_TO: &[u8] = b"meta/bodies-forgotten";
 

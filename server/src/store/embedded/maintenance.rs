@@ -33,7 +33,7 @@ impl Backups for EmbeddedStore {
 }
 
 fn backed_up(directory: PathBuf, made: &Manifest) -> BackedUp {
-    BackedUp { directory, records: made.records, from: made.from, to: made.to }
+    BackedUp { directory, from: made.from, to: made.to }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "an argument of map_err")]
@@ -81,6 +81,16 @@ impl Snapshot for EmbeddedStore {
     fn migration(&self) -> Result<Option<Migration>, StoreError> {
         self.get(keys::MIGRATION)
     }
+}
+
+/// The numbers of records and of payments in a backup. They are those that [`Snapshot::check`] counts in the store of it.
+pub(crate) fn count_backup(directory: &Path) -> Result<(u64, u64), BackupError> {
+    let (mut records, mut payments) = (0, 0);
+    journaled_tree::backup_keys(directory, |key| {
+        records += u64::from(keys::is_record(key));
+        payments += u64::from(key.starts_with(keys::SESSIONS));
+    })?;
+    Ok((records, payments))
 }
 
 /// Restores a store into a directory that is missing or empty.

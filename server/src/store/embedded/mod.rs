@@ -49,7 +49,7 @@ use tokio::{
 
 use self::{codec::Records, key_cache::KeyCache, subscribed::Subscribed, view::View};
 pub(crate) use self::{
-    maintenance::{check_journal, restore},
+    maintenance::{check_journal, count_backup, restore},
     open::{OpenError, is_there, tree_in},
 };
 use super::{Leases, StoreError};

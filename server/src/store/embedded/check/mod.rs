@@ -39,10 +39,13 @@ struct Check<'d> {
 pub(super) fn check(database: &Database, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
     let mut check = Check { database, checked: Checked::default(), sums: Sums::default() };
     for entry in database.range(..) {
-        check.checked.records += 1;
         match entry {
-            Ok((key, value)) => check.record(&key, &value)?,
+            Ok((key, value)) => {
+                check.checked.records += u64::from(keys::is_record(&key));
+                check.record(&key, &value)?;
+            }
             Err(TreeError::Damaged { key: record, what }) => {
+                check.checked.records += 1;
                 check.checked.findings.push(Finding { record, what: format!("cannot be read: {what}") });
             }
             Err(error) => return Err(error.into()),
