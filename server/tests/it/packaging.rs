@@ -83,3 +83,78 @@ async fn the_containers_files_are_all_that_a_server_needs() {
     server.wait().unwrap();
     assert_eq!(payment.status(), StatusCode::CREATED);
 }
+
+/// Runs a program that must succeed. Returns what it printed, and that it warned of nothing.
+fn quiet(program: &str, arguments: &[&Path]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} is needed; ./test installs it: {error}"));
+    assert!(output.status.success() && output.stderr.is_empty(), "{program} {arguments:?}: {}", text_of(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_debian_package_has_a_server_with_its_manual_and_completions() {
+    let directory = tempfile::tempdir().unwrap();
+    let (made, root) = (directory.path().join("made"), directory.path().join("root"));
+    let packed = Command::new(packaged("deb")).arg(BINARY).arg(&made).env("DPKG_DEB_COMPRESSOR_TYPE", "none").output();
+    let packed = packed.unwrap();
+    assert!(packed.status.success(), "{}", text_of(&packed));
+    let architecture = quiet("dpkg", &["--print-architecture".as_ref()]);
+    let of_version = format!("{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture.trim());
+    let package = made.join(format!("payments-server_{of_version}"));
+    quiet("dpkg-deb", &["-x".as_ref(), &package, &root]);
+    quiet("dpkg-deb", &["-e".as_ref(), &package, &root.join("DEBIAN")]);
+    let symbols = quiet("dpkg-deb", &["-c".as_ref(), &made.join(format!("payments-server-dbgsym_{of_version}"))]);
+    assert!(symbols.contains("/usr/lib/debug/.build-id/"), "{symbols}");
+
+    let listed = quiet("dpkg-deb", &["-c".as_ref(), &package]);
+    assert!(listed.lines().all(|line| line.contains(" root/root ")), "{listed}");
+    for (mode, file) in [
+        ("-rwxr-xr-x", "usr/bin/payments-server"),
+        ("-rw-------", "etc/payments/payments.toml"),
+        ("-rw-r--r--", "usr/lib/systemd/system/payments-server.service"),
+        ("-rw-r--r--", "usr/share/doc/payments-server/copyright"),
+        ("-rw-r--r--", "usr/share/man/man1/payments-server.1.gz"),
+        ("-rw-r--r--", "usr/share/bash-completion/completions/payments-server"),
+        ("-rw-r--r--", "usr/share/zsh/vendor-completions/_payments-server"),
+        ("-rw-r--r--", "usr/share/fish/vendor_completions.d/payments-server.fish"),
+    ] {
+        let is_listed = listed.lines().any(|line| line.starts_with(mode) && line.ends_with(&format!(" ./{file}")));
+        assert!(is_listed, "{mode} {file}: {listed}");
+        assert!(fs::metadata(root.join(file)).unwrap().len() > 100, "{file}");
+    }
+    let control = |name: &str| fs::read_to_string(root.join("DEBIAN").join(name)).unwrap();
+    assert_eq!(control("conffiles"), "/etc/payments/payments.toml\n");
+    assert!(control("control").contains("\nDepends: libc6 "), "{}", control("control"));
+    for script in ["postinst", "prerm"] {
+        quiet("sh", &["-n".as_ref(), &root.join("DEBIAN").join(script)]);
+    }
+
+    // Each page is clean, and the first one names the others.
+    let man = root.join("usr/share/man/man1");
+    let mut pages: Vec<_> = fs::read_dir(&man).unwrap().map(|entry| entry.unwrap().path()).collect();
+    quiet("gunzip", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    pages.iter_mut().for_each(|page| *page = page.with_extension(""));
+    let read = |page: &Path| quiet("groff", &["-man".as_ref(), "-Tascii".as_ref(), "-ww".as_ref(), page]);
+    let first = read(&man.join("payments-server.1"));
+    let commands = pages.iter().filter_map(|page| page.file_stem()?.to_str()?.strip_prefix("payments-server-"));
+    let commands: Vec<_> = commands.filter(|command| !command.contains('-')).collect();
+    assert!(["serve", "keys", "backup", "man"].iter().all(|command| commands.contains(command)), "{commands:?}");
+    assert!(commands.iter().all(|command| first.contains(&format!("payments-server-{command}(1)"))), "{first}");
+    assert!(pages.iter().all(|page| read(page).contains("payments-server")));
+
+    let completions = root.join("usr/share/bash-completion/completions/payments-server");
+    let script = format!("source '{}' && complete -p payments-server", completions.display());
+    assert!(quiet("bash", &["-c".as_ref(), script.as_ref()]).ends_with(" payments-server\n"));
+
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut serve = Command::new(root.join("usr/bin/payments-server"));
+    serve.args(["serve", "--listen", &address, "--config"]).arg(root.join("etc/payments/payments.toml"));
+    serve.arg("--data-dir").arg(directory.path().join("data")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = serve.spawn().unwrap();
+    let healthy = || async { reqwest::get(format!("http://{address}/healthz")).await.ok()?.error_for_status().ok() };
+    let healthy = eventually("the package's server", healthy).await;
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(healthy.status(), StatusCode::OK);
+}

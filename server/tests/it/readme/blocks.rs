@@ -6,12 +6,11 @@ use std::{
 };
 
 /// Commands by how they begin, each with the reason why no test types it as printed.
-pub(super) const NOT_TYPED: [(&str, &str); 13] = [
+pub(super) const NOT_TYPED: [(&str, &str); 12] = [
     ("cargo install --path server --locked", "server/tests/new_user runs it"),
     ("cargo install --path server --features otlp --locked", "./test builds the feature and tests it"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT=", "otlp.rs does the same to a server with the feature"),
-    ("cargo install --locked cargo-deb", "takes minutes"),
-    ("cargo deb ", "takes a release build"),
+    ("server/packaging/deb ", "takes a release build; packaging.rs packs that of the tests"),
     ("apt install ./target/debian/", "needs the package"),
     ("systemctl ", "needs a running systemd"),
     ("docker ", "needs a daemon; server/tests/image builds the same with buildah"),
