@@ -73,7 +73,7 @@ impl Layout for Records {
 }
 
 /// Changes records of a closed store.
-fn change(store: &Path, change: impl FnOnce(&mut View<'_>) + Send + 'static) {
+pub(crate) fn change(store: &Path, change: impl FnOnce(&mut View<'_>) + Send + 'static) {
     let (database, closing) = Options::new(store, Records).open().unwrap();
     let changed = database.commit_blocking(|view| {
         change(view);

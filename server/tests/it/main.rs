@@ -32,6 +32,7 @@ mod failed_keys;
 mod failing_calls;
 mod failover;
 mod footprint;
+mod formats;
 mod found;
 mod front_door;
 mod full_disk;

@@ -1,9 +1,9 @@
 //! Somebody who types what a README prints.
 //!
-//! Five things differ from a reader's machine. The binary of this build stands on the `PATH` for what `cargo install` makes, and
+//! Six things differ from a reader's machine. The binary of this build stands on the `PATH` for what `cargo install` makes, and
 //! the programs of this build stand for `cargo run`. Port 8080 may be in use, so another one stands for it.
-//! `createdb` and `postgres:///…` mean a cluster of the tests. `sudo` does not change the user, and `payments-data` stands for
-//! `/var/lib/payments`.
+//! `createdb` and `postgres:///…` mean a cluster of the tests. `sudo` does not change the user, `chown` changes no owner, and
+//! `payments-data` stands for `/var/lib/payments`. `systemctl` stops and starts the server of the other terminal.
 
 use std::{
     collections::HashMap,
@@ -56,9 +56,11 @@ impl Reader {
     pub(crate) fn new() -> Self {
         let (directory, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(BINARY, programs.path().join("payments-server")).unwrap();
-        let sudo = programs.path().join("sudo");
-        fs::write(&sudo, "#!/bin/sh\nshift 2\nexec \"$@\"\n").unwrap();
-        fs::set_permissions(&sudo, fs::Permissions::from_mode(0o755)).unwrap();
+        for (name, script) in [("sudo", "shift 2\nexec \"$@\""), ("chown", "exit")] {
+            let program = programs.path().join(name);
+            fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let mut variables: HashMap<_, _> =
             std::env::vars().filter(|(name, _)| !name.starts_with("PAYMENTS_")).collect();
@@ -146,6 +148,8 @@ impl Reader {
             }
             "cargo run --release" => self.serve("payments-server"),
             "payments-server serve" => self.serve(bare),
+            "systemctl stop payments-server" => self.stop(),
+            "systemctl start payments-server" => self.serve("payments-server serve"),
             _ if bare.starts_with("payments-server serve ") => self.serve(bare),
             _ if bare.starts_with("payments-server listen ") => {
                 self.others.push(self.start(bare, "whsec_"));
@@ -159,12 +163,18 @@ impl Reader {
         }
     }
 
-    /// Starts a server in place of the last one.
-    pub(crate) fn serve(&mut self, command: &str) -> String {
+    /// Stops the server.
+    fn stop(&mut self) -> String {
         if let Some(mut server) = self.server.take() {
             Command::new("kill").arg(server.process.id().to_string()).status().unwrap();
             assert!(server.process.wait().unwrap().success());
         }
+        String::new()
+    }
+
+    /// Starts a server in place of the last one.
+    pub(crate) fn serve(&mut self, command: &str) -> String {
+        self.stop();
         self.server = Some(self.start(command, "listening on http://"));
         String::new()
     }
