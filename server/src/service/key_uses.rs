@@ -1,16 +1,17 @@
-//! When each API key was last used: noted in memory, and stored once a minute for all keys together. The memory also tells
-//! which keys worked lately.
+//! When each API key was last used: noted in memory, and stored once a minute. The memory also tells which keys worked lately.
 
 use std::{
     collections::HashMap,
+    future::ready,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures_util::{StreamExt, stream};
 use payments_core::Timestamp;
 use tokio::time::sleep;
 
-use super::Service;
+use super::{Refused, Service};
 use crate::{
     domain::{ApiKey, KeyHash},
     store::{Change, Write},
@@ -22,8 +23,8 @@ const EVERY: Duration = Duration::from_secs(60);
 const MAX_KEYS: usize = 10_000;
 /// How long a key counts as used lately.
 const LATELY_MILLIS: i64 = 60 * 60 * 1000;
-/// How many keys a change stores.
-const KEYS_AT_A_TIME: usize = 100;
+/// How many keys are stored at a time. Each is a change of its own, of its developer.
+const KEYS_AT_A_TIME: usize = 64;
 
 /// The keys used since the uses were last stored, and lately.
 #[derive(Default)]
@@ -87,28 +88,23 @@ impl Service {
     pub(crate) async fn store_key_uses(self: Arc<Self>) {
         loop {
             sleep(EVERY).await;
-            for uses in self.key_uses.take(self.ambient.now()).chunks(KEYS_AT_A_TIME) {
-                // Uses that cannot be stored are lost: the next use is noted again.
-                if let Err(error) = self.store_uses(uses).await {
-                    tracing::warn!(%error, "the last use of some API keys was not stored");
-                }
+            let uses = stream::iter(self.key_uses.take(self.ambient.now()));
+            let stored = uses.map(|(hash, at)| self.store_use(hash, at)).buffer_unordered(KEYS_AT_A_TIME);
+            let errors: Vec<_> = stored.filter_map(|stored| ready(stored.err())).collect().await;
+            if let Some(error) = errors.first() {
+                // They are lost: the next use is noted again.
+                tracing::warn!(%error, keys = errors.len(), "the last use of some API keys was not stored");
             }
         }
     }
 
-    async fn store_uses(&self, uses: &[(KeyHash, Timestamp)]) -> Result<(), super::Refused> {
-        let mut writes = Vec::new();
-        for (hash, at) in uses {
-            let Some(key) = self.store.api_key(hash).await? else { continue };
-            if key.last_used_at.is_none_or(|known| known < *at) {
-                let used = ApiKey { version: key.version + 1, last_used_at: Some(*at), ..ApiKey::clone(&key) };
-                writes.push(Write::ApiKey(hash.clone(), Box::new(used)));
-            }
-        }
-        if writes.is_empty() {
+    async fn store_use(&self, hash: KeyHash, at: Timestamp) -> Result<(), Refused> {
+        let Some(key) = self.store.api_key(&hash).await? else { return Ok(()) };
+        if key.last_used_at.is_some_and(|known| known >= at) {
             return Ok(());
         }
-        Ok(self.commit(Change { writes, ..Change::default() }).await?)
+        let used = ApiKey { version: key.version + 1, last_used_at: Some(at), ..ApiKey::clone(&key) };
+        Ok(self.commit(Change::of(Write::ApiKey(hash, Box::new(used)))).await?)
     }
 }
 
@@ -158,10 +154,12 @@ mod tests {
         }
         let last_use = async |key: &str| service.store.api_key(&KeyHash::of(key)).await.unwrap().unwrap().last_used_at;
         service.caller(key).await.unwrap().unwrap();
-        service.store_uses(&service.key_uses.take(service.ambient.now())).await.unwrap();
+        for (hash, at) in service.key_uses.take(service.ambient.now()) {
+            service.store_use(hash, at).await.unwrap();
+        }
         let used = last_use(key).await.unwrap();
         assert!(used <= service.ambient.now() && last_use(other).await.is_none());
-        service.store_uses(&[(KeyHash::of(key), Timestamp::from_millis(0).unwrap())]).await.unwrap();
+        service.store_use(KeyHash::of(key), Timestamp::from_millis(0).unwrap()).await.unwrap();
         assert_eq!(last_use(key).await, Some(used));
     }
 }

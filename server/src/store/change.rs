@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use payments_core::{EventId, EventKind, Posting, RawJson, Timestamp, WebhookId};
+use payments_core::{DeveloperId, EventId, EventKind, Posting, RawJson, Slot, Timestamp, WebhookId};
 
 use super::{Claim, Migration, Record};
 use crate::domain::{
@@ -24,6 +24,15 @@ impl Change {
     /// A change of one record.
     pub(crate) fn of(write: Write) -> Self {
         Self { writes: vec![write], ..Self::default() }
+    }
+
+    /// Whether all that it writes and needs is in one slot, so that no store has to look into two.
+    pub(crate) fn has_one_home(&self) -> bool {
+        let response = self.idempotency.iter().map(|response| response.key.scope.developer_id.slot());
+        let claims = self.under.iter().map(|claim| claim.work.slot());
+        let mut slots = self.writes.iter().filter_map(Write::slot).chain(response).chain(claims);
+        let first = slots.next();
+        slots.all(|slot| Some(slot) == first)
     }
 }
 
@@ -110,6 +119,29 @@ pub(crate) enum Write {
     Migration(Box<Migration>),
 }
 
+impl Write {
+    /// The slot of the record: its developer's, or the first one for what belongs to nobody. `None` for what a migration writes.
+    fn slot(&self) -> Option<Slot> {
+        let developer: &DeveloperId = match self {
+            Self::Workspace(it) => &it.developer_id,
+            Self::ApiKey(_, it) => &it.scope.developer_id,
+            Self::Payment(it) => &it.session.payment.developer_id,
+            Self::Delivery(it) | Self::DeliveryChanged(it) | Self::DeliveryResent(it) => &it.delivery.developer_id,
+            Self::EndpointAdded { endpoint, .. }
+            | Self::EndpointChanged(endpoint)
+            | Self::EndpointRemoved(endpoint) => &endpoint.endpoint.developer_id,
+            Self::App(it) => &it.app.developer_id,
+            Self::KeyClaimed(it) => &it.0.scope.developer_id,
+            Self::KeyReleased(key, _) => &key.scope.developer_id,
+            Self::FannedOut { scope, .. } => &scope.developer_id,
+            Self::LogPart(it) => &it.scope.developer_id,
+            Self::GatewayToken(..) => return Some(Slot::FIRST),
+            Self::Moved(_) | Self::Migration(_) => return None,
+        };
+        Some(developer.slot())
+    }
+}
+
 /// The stored version that a write of a version follows; `None` if there must be no record.
 pub(crate) type Follows = fn(u64) -> Option<u64>;
 /// A change follows the version before its own.
@@ -183,4 +215,36 @@ pub(crate) enum Conflict {
         /// The limit.
         at_most: usize,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Environment, RANDOM_BYTES};
+
+    use super::*;
+    use crate::{domain::Place, store::Work};
+
+    #[test]
+    fn a_change_has_one_home_if_all_of_it_is_of_one_slot() {
+        let developer =
+            |slot: u8| DeveloperId::new(Slot::of_random([0, slot]), Timestamp::UNIX_EPOCH, [slot; RANDOM_BYTES]);
+        let part = |slot| {
+            let scope = Scope { developer_id: developer(slot), environment: Environment::Live };
+            Write::LogPart(Box::new(LogPart { place: Place::Open, ..LogPart::first(scope) }))
+        };
+        let claim = |slot| {
+            let event = EventId::new(Slot::of_random([0, slot]), Timestamp::UNIX_EPOCH, [9; RANDOM_BYTES]);
+            Claim { work: Work::FanOut(event), epoch: 1 }
+        };
+        for (writes, under, has_one_home) in [
+            (vec![], vec![], true),
+            (vec![part(1), part(1)], vec![claim(1)], true),
+            (vec![part(1), part(2)], vec![], false),
+            (vec![part(1)], vec![claim(2)], false),
+            (vec![Write::GatewayToken("bkash".into(), StoredToken::default())], vec![], true),
+        ] {
+            let change = Change { writes, under, ..Change::default() };
+            assert_eq!(change.has_one_home(), has_one_home, "{change:?}");
+        }
+    }
 }

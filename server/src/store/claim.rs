@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, Slot, Timestamp, WebhookId};
 use tokio::time::{Instant, interval_at};
 
 use super::{Result, Store};
@@ -42,6 +42,18 @@ pub(crate) enum Work {
     Expiry(PaymentId),
     /// Ask a payment's gateway.
     GatewayCheck(PaymentId),
+}
+
+impl Work {
+    /// The slot of the developer whose work it is.
+    pub(crate) fn slot(&self) -> Slot {
+        match self {
+            Self::FanOut(id) => id.slot(),
+            Self::Lane(id) => id.slot(),
+            Self::Retry(id) => id.slot(),
+            Self::Expiry(id) | Self::GatewayCheck(id) => id.slot(),
+        }
+    }
 }
 
 /// A server's right to do one piece of work. It ends by its release or with its lease.

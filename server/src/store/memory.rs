@@ -139,6 +139,7 @@ fn json_of(session: &Session) -> PaymentJson {
 #[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        debug_assert!(change.has_one_home(), "{change:?}");
         let fails = self.failing_commits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if fails.is_ok() {
             return Err(StoreError::unavailable("no space left on the device").into());

@@ -33,6 +33,7 @@ use crate::{
 #[async_trait]
 impl Store for EmbeddedStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        debug_assert!(change.has_one_home(), "{change:?}");
         let leases = Arc::clone(&self.leases);
         let committed = self.write(move |view| {
             // Claims end by themselves; they are looked at when the change is decided.

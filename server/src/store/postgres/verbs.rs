@@ -25,6 +25,7 @@ use crate::{
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        debug_assert!(change.has_one_home(), "{change:?}");
         let changed = change.writes.iter().filter_map(|write| match write {
             Write::ApiKey(hash, _) => Some(hash.clone()),
             _ => None,
