@@ -121,14 +121,14 @@ def backlog(binary, payments=1000, hanging=1000):
         while (pending := metric(server, "payments_outbox_deliveries")) + ended(server) < payments * hanging:
             time.sleep(1)
         print(f"{pending:.0f} pending after {time.perf_counter() - begun:.0f} s: {memory(server)} MiB")
-        for how in (server.process.kill, server.process.terminate):
-            how()
+        for how in ("kill", "terminate"):
+            getattr(server.process, how)()
             server.process.wait()
             begun = time.perf_counter()
             server = Server(binary, 18400, *store)
             took = time.perf_counter() - begun
             time.sleep(5)
-            print(f"ready {took:.2f} s after {how.__name__}; {memory(server)} MiB 5 s later")
+            print(f"ready {took:.2f} s after {how}; {memory(server)} MiB 5 s later")
         server.process.kill()
         server.process.wait()
     receiver.kill()
