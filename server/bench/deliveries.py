@@ -1,7 +1,8 @@
 """How fast deliveries go out, and what a large backlog of them costs.
 
-deliveries.py [BINARY]              after cargo build --release -p payments-server; needs wrk
-deliveries.py backlog [BINARY]      a million pending deliveries to a thousand endpoints that hang; takes some minutes
+deliveries.py [BINARY [SECONDS]]      after cargo build --release -p payments-server; needs wrk
+deliveries.py backlog [BINARY [PAYMENTS [ENDPOINTS [SECONDS]]]]
+                                      a million pending deliveries to a thousand endpoints that hang; takes some minutes
 
 The first prints deliveries a second to one endpoint that takes 5 ms for each, to one that answers at once and to ten of
 them, while a backlog lasts, and the server's processor time for each. The endpoints are a Python process of their own.
@@ -67,7 +68,7 @@ def subscribe(server, port, number):
     ask(server, "/webhooks", {"url": f"http://127.0.0.1:{port}/{number}", "events": ["payment.created"]})
 
 
-def rates(binary):
+def rates(binary, seconds=4):
     for name, delays in (("one of 5 ms", [0.005]), ("one", [0]), ("ten", [0] * 10)):
         counts = multiprocessing.Array("q", len(delays), lock=False)
         receiver = multiprocessing.Process(target=endpoints, args=(delays, counts), daemon=True)
@@ -77,10 +78,10 @@ def rates(binary):
             try:
                 for number in range(len(delays)):
                     subscribe(server, HANGS + 1 + number, number)
-                rate(server.creates(4))
+                rate(server.creates(seconds))
                 time.sleep(0.5)
                 sent, spent, begun = sum(counts), processor_time(server.process.pid), time.perf_counter()
-                time.sleep(4)
+                time.sleep(int(seconds))
                 sent, spent = sum(counts) - sent, processor_time(server.process.pid) - spent
                 took = time.perf_counter() - begun
                 print(f"{name:12} {sent / took:8.0f}/s {spent / max(sent, 1) * 1e6:8.1f} us of processor time each")
@@ -105,7 +106,8 @@ def memory(server):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text()).group(1)) >> 10
 
 
-def backlog(binary, payments=1000, hanging=1000):
+def backlog(binary, payments=1000, hanging=1000, seconds=5):
+    payments, hanging, seconds = int(payments), int(hanging), int(seconds)
     receiver = multiprocessing.Process(target=endpoints, args=([], []), daemon=True)
     receiver.start()
     with tempfile.TemporaryDirectory() as directory:
@@ -127,8 +129,8 @@ def backlog(binary, payments=1000, hanging=1000):
             begun = time.perf_counter()
             server = Server(binary, 18400, *store)
             took = time.perf_counter() - begun
-            time.sleep(5)
-            print(f"ready {took:.2f} s after {how}; {memory(server)} MiB 5 s later")
+            time.sleep(seconds)
+            print(f"ready {took:.2f} s after {how}; {memory(server)} MiB {seconds} s later")
         server.process.kill()
         server.process.wait()
     receiver.kill()

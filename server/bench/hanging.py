@@ -10,11 +10,12 @@ import asyncio
 import concurrent.futures
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+
+from serving import BUILT, Server
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 30
 SERVERS = {"50 answer": (18201, 50, 0), "100 answer": (18202, 100, 0), "50 answer, 50 hang": (18203, 50, 50)}
@@ -70,10 +71,7 @@ async def main():
     directory = tempfile.TemporaryDirectory()
     running = []
     for port, answering, hanging in SERVERS.values():
-        command = ["target/release/payments-server", "serve", "--listen", f"127.0.0.1:{port}", "--rate-limit", "0"]
-        command += ["--data-dir", f"{directory.name}/{port}"]
-        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    await asyncio.sleep(2)
+        running.append(Server(BUILT, port, "--data-dir", f"{directory.name}/{port}"))
     for port, answering, hanging in SERVERS.values():
         for target, count in ((ANSWERS, answering), (HANGS, hanging)):
             for nth in range(count):
@@ -82,9 +80,8 @@ async def main():
     with concurrent.futures.ProcessPoolExecutor(1) as shop:
         creates, answered = await asyncio.get_running_loop().run_in_executor(shop, sell, SECONDS)
     await asyncio.sleep(3)
-    for process in running:
-        process.terminate()
-        process.wait()
+    for server in running:
+        server.stop()
     for name, (_, answering, _) in SERVERS.items():
         delays = [(at - done) * 1000 for id, done in answered[name].items() for at in arrivals.get(id, [])]
         complete = sum(len(arrivals.get(id, [])) == answering for id in answered[name])

@@ -1,6 +1,6 @@
 """A large store beside a small one, by turns over one connection each: the median in milliseconds and the ratio.
 
-latency.py LARGE_PORT SMALL_PORT
+latency.py LARGE_PORT SMALL_PORT [ROUNDS]
 """
 import http.client
 import json
@@ -11,6 +11,7 @@ import time
 
 HEADERS = {"Authorization": "Bearer sk_test_demo", "Content-Type": "application/json"}
 BODY = json.dumps({"amount": 750, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart"})
+ROUNDS = int(sys.argv[3]) if len(sys.argv) > 3 else 400
 
 
 class Server:
@@ -42,9 +43,9 @@ class Server:
         return ids[:count]
 
 
-def row(name, large, small, rounds=400):
+def row(name, large, small):
     times = {"large": [], "small": []}
-    for nth in range(rounds):
+    for nth in range(ROUNDS):
         times["large"].append(large(nth))
         times["small"].append(small(nth))
     first, second = (statistics.median(times[which]) for which in ("large", "small"))
@@ -52,7 +53,7 @@ def row(name, large, small, rounds=400):
 
 
 large, small = Server(int(sys.argv[1])), Server(int(sys.argv[2]))
-for _ in range(200):
+for _ in range(min(200, ROUNDS)):
     small.ask("POST", "/payments", BODY)
 ids, few = large.payments(400), small.payments(100)
 row("create", lambda _: large.ask("POST", "/payments", BODY)[0], lambda _: small.ask("POST", "/payments", BODY)[0])

@@ -1,6 +1,8 @@
 """A database with many payments beside one with few: how quickly they answer, and what the tables hold.
 
-million_on_postgres.py [--server BINARY] [--payments N] [--disk DIRECTORY]        needs wrk and PostgreSQL
+million_on_postgres.py [--server BINARY] [--payments N] [--seconds S] [--rounds N] [--disk DIRECTORY]
+
+It needs wrk and PostgreSQL.
 """
 import argparse
 import json
@@ -17,6 +19,8 @@ from serving import BUILT, HERE, KEY, Cluster, Server, rate
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--server", default=BUILT)
 arguments.add_argument("--payments", type=int, default=1_000_000)
+arguments.add_argument("--seconds", type=int, default=20)
+arguments.add_argument("--rounds", type=int, default=400)
 arguments.add_argument("--disk", default="/tmp")
 arguments = arguments.parse_args()
 
@@ -40,13 +44,13 @@ try:
         servers.append(Server(arguments.server, 18080 + 2 * number, "--database-url", cluster.url(name)))
     begun = time.time()
     while total(servers[0]) < arguments.payments:
-        print(f"{rate(servers[0].creates(20)):.0f} creates a second", flush=True)
+        print(f"{rate(servers[0].creates(arguments.seconds)):.0f} creates a second", flush=True)
     print(f"{total(servers[0])} payments in {time.time() - begun:.0f} s")
     cluster.sql("CHECKPOINT", "large")
     print("table, MiB, indexes in MiB")
     print(cluster.tool("psql", "-At", "-h", cluster.directory, "-p", "15432", "-U", "postgres", "-d", "large", "-c", SIZES))
     print("large, small: ratio", flush=True)
-    subprocess.run([sys.executable, HERE / "latency.py", "18080", "18082"], check=True)
+    subprocess.run([sys.executable, HERE / "latency.py", "18080", "18082", str(arguments.rounds)], check=True)
 finally:
     for server in servers:
         server.stop()

@@ -1,6 +1,6 @@
 """The server on PostgreSQL, by turns with pgbench on the same database and with the embedded store on the same disk.
 
-on_postgres.py [--server BINARY] [--seconds S] [--rounds N] [--standbys] [--disk DIRECTORY]
+on_postgres.py [--server BINARY] [--seconds S] [--rounds N] [--merchants N] [--standbys] [--disk DIRECTORY]
 
 pgbench commits three rows as long as a create's from 32 clients, in one round trip. With --standbys, every commit waits for one
 of two standbys on the same disk. Needs wrk and PostgreSQL (Debian: apt-get install wrk postgresql); as root it runs PostgreSQL
@@ -15,12 +15,11 @@ import tempfile
 
 from serving import BUILT, Cluster, Server, median_ms, processor_time, rate, run
 
-MERCHANTS = 64
-
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--server", default=BUILT)
 arguments.add_argument("--seconds", type=int, default=8)
 arguments.add_argument("--rounds", type=int, default=4)
+arguments.add_argument("--merchants", type=int, default=64)
 arguments.add_argument("--standbys", action="store_true")
 arguments.add_argument("--disk", default="/tmp")
 arguments = arguments.parse_args()
@@ -29,7 +28,7 @@ arguments = arguments.parse_args()
 def merchants(*store):
     """The keys of many merchants."""
     keys = []
-    for number in range(MERCHANTS):
+    for number in range(arguments.merchants):
         workspace = run(arguments.server, "workspaces", "create", "--name", f"Shop {number}", *store).strip()
         key = run(arguments.server, "keys", "create", "--workspace", workspace, "--environment", "test", *store)
         keys.append(re.search(r"sk_test_\w+", key).group())
@@ -65,7 +64,7 @@ try:
         after = processor_time(one.process.pid) + processor_time(two.process.pid) + cluster.seconds()
         pair = (after - before) / (both * seconds) * 1e6
         # By turns, since the disk changes from second to second.
-        alone = [(median_ms(one.creates(1, 1)), median_ms(embedded.creates(1, 1))) for _ in range(4)]
+        alone = [(median_ms(one.creates(1, 1)), median_ms(embedded.creates(1, 1))) for _ in range(max(1, seconds // 2))]
         there, here = map(statistics.median, zip(*alone))
         figures.append((many / commits, hot / many, both / many, there - here))
         print(f"{commits:.0f} | {many:.0f} {hot:.0f} {both:.0f} | {database:.0f} {server:.0f} {pair:.0f} | {there:.2f} {here:.2f}",

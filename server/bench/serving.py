@@ -1,4 +1,7 @@
-"""PostgreSQL and servers for measurements."""
+"""PostgreSQL and servers for measurements.
+
+BUILT_IN names the folder of another build than target/release, and PICTURES the one that pictures are drawn in.
+"""
 import os
 import pathlib
 import re
@@ -8,7 +11,8 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).parent
 BIN = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-BUILT = HERE.parent.parent / "target/release/payments-server"
+BUILT = pathlib.Path(os.environ.get("BUILT_IN", HERE.parent.parent / "target/release")) / "payments-server"
+PICTURES = pathlib.Path(os.environ.get("PICTURES", HERE.parent / "docs"))
 KEY = "Authorization: Bearer sk_test_demo"
 
 
@@ -35,7 +39,7 @@ class Cluster:
 
     def begin(self, node, port):
         if node == "primary":
-            self.tool("initdb", "-D", node, "-U", "postgres", "-A", "trust")
+            self.tool("initdb", "-D", node, "-U", "postgres", "-A", "trust", "--no-sync")
         log, options = self.directory / f"{node}.log", f"-k {self.directory} -p {port} -c listen_addresses="
         # Without the pipe of its output, which the cluster would keep open.
         subprocess.run([BIN / "pg_ctl", "-D", node, "-o", options, "-l", log, "-w", "start"], cwd=self.directory, check=True,
@@ -43,7 +47,7 @@ class Cluster:
 
     def follow(self, node, port):
         source = f"host={self.directory} port=15432 user=postgres application_name={node}"
-        self.tool("pg_basebackup", "-R", "-D", node, "-d", source, "-c", "fast")
+        self.tool("pg_basebackup", "--no-sync", "-R", "-D", node, "-d", source, "-c", "fast")
         self.begin(node, port)
         self.nodes.append(node)
 
@@ -93,6 +97,7 @@ class Server:
                 urllib.request.urlopen(self.url + "/readyz")
                 return
             except OSError:
+                assert self.process.poll() is None, "the server ended"
                 time.sleep(0.05)
 
     def wrk(self, seconds, connections, path, *rest):

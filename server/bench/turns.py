@@ -1,6 +1,6 @@
 """Two server binaries by turns: the processor time that each takes for a request, and the median of the ratios.
 
-turns.py BEFORE AFTER [ROUNDS]        needs wrk; each binary serves a new store of its own
+turns.py BEFORE AFTER [ROUNDS] [SECONDS]        needs wrk; each binary serves a new store of its own
 """
 import json
 import os
@@ -14,6 +14,7 @@ import serving
 from serving import HERE, KEY, processor_time
 
 BINARIES, ROUNDS = sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 6
+SECONDS = int(sys.argv[4]) if len(sys.argv) > 4 else 3
 CREATE = HERE / "create.lua"
 PAYMENT = b'{"amount": 750, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart"}'
 
@@ -30,7 +31,7 @@ class Server(serving.Server):
     def cost(self, path, *load):
         """Microseconds of processor time for a request."""
         before = processor_time(self.process.pid)
-        said = self.wrk(3, 64, path, *load).communicate()[0]
+        said = self.wrk(SECONDS, 64, path, *load).communicate()[0]
         if "Non-2xx" in said:
             sys.exit(said)
         return (processor_time(self.process.pid) - before) / int(re.search(r"(\d+) requests in", said).group(1)) * 1e6
