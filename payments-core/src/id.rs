@@ -37,6 +37,11 @@ impl Slot {
         Self(u16::from_be_bytes(random) % Self::COUNT)
     }
 
+    /// All of them, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(Self)
+    }
+
     /// Its number, below [`COUNT`](Self::COUNT).
     #[must_use]
     pub fn number(self) -> u16 {

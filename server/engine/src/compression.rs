@@ -6,14 +6,20 @@
 
 use lz4_flex::block::{compress_prepend_size, decompress as lz4_decompress, uncompressed_size};
 
-/// The first byte of a compressed value. A value with another first byte was stored before its key's values were compressed.
+/// The first byte of a compressed value. A value with another first byte is stored as it is.
 const COMPRESSED: u8 = 1;
 /// LZ4 makes no value smaller than its 255th part; a length beyond that is damage.
 const MAX_RATIO: usize = 255;
 
+/// A shorter value is stored as it is, if its first byte allows it: little would be saved.
+const SHORT: usize = 512;
+
 /// Returns the bytes that the tree stores for a value.
 pub(crate) fn compress(value: &[u8]) -> Vec<u8> {
-    if value.is_empty() { Vec::new() } else { [&[COMPRESSED], &*compress_prepend_size(value)].concat() }
+    if value.len() < SHORT && value.first() != Some(&COMPRESSED) {
+        return value.to_vec();
+    }
+    [&[COMPRESSED], &*compress_prepend_size(value)].concat()
 }
 
 /// Returns the value that was stored; an error says what is wrong with it.

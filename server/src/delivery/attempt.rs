@@ -203,7 +203,7 @@ mod tests {
         super::tests::{sender_to, shop::Shop, virtual_time},
         *,
     };
-    use crate::{metrics::Metrics, store::memory::MemoryStore};
+    use crate::{metrics::Metrics, store::layout::MemoryStore};
 
     #[tokio::test]
     async fn the_log_says_once_in_ten_seconds_that_this_server_is_out_of_a_resource() {

@@ -177,7 +177,7 @@ mod tests {
         descriptors::Shares,
         domain::Scope,
         metrics::{Deliveries, Metrics},
-        store::{Change, Lease, ServerId, Store as _, Work, Write, memory::MemoryStore},
+        store::{Change, Lease, ServerId, Store as _, Work, Write, layout::MemoryStore},
     };
 
     fn attempts(store: Arc<MemoryStore>, metrics: Deliveries) -> Arc<Attempts> {

@@ -13,7 +13,7 @@ use crate::{
     domain::{ApiKey, Scope},
     gateway::Gateways,
     metrics::BudgetMetrics,
-    store::{ServerId, memory::MemoryStore},
+    store::{ServerId, layout::MemoryStore},
 };
 
 /// How long a gateway may take.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    store::{Backups as _, Series, embedded::EmbeddedStore},
+    store::{Series, embedded::EmbeddedStore},
 };
 
 /// Where they are.
@@ -101,7 +101,7 @@ impl Backups {
         } else if self.fate.one_in(3) {
             self.state().skew = 0;
         }
-        let taken_up = store.take_up(&self.series, self.now());
+        let taken_up = store.take_up_simulated(&self.series, self.now());
         self.state().due = Some(Instant::now() + taken_up.map_or(EVERY, |taken_up| taken_up.due_in));
         self.keep_on(store);
     }
@@ -183,7 +183,9 @@ impl Backups {
         let (mut now, mut made) = (self.now().as_millis(), Vec::new());
         let mut live = || {
             let at = |now| Timestamp::from_millis(now).unwrap_or(Timestamp::UNIX_EPOCH);
-            store.take_up(&self.series, at(now)).map_err(|error| failed("take up its backups")(error.to_string()))?;
+            store
+                .take_up_simulated(&self.series, at(now))
+                .map_err(|error| failed("take up its backups")(error.to_string()))?;
             for _ in 0..self.fate.number(1..=5) {
                 store.grow_simulated().map_err(|error| failed("be written")(error))?;
                 let next = store.back_up_next_simulated(&self.series, at(now));

@@ -26,13 +26,22 @@ impl Change {
         Self { writes: vec![write], ..Self::default() }
     }
 
+    /// The slot of all that it writes and needs.
+    pub(crate) fn home(&self) -> Slot {
+        self.slots().next().unwrap_or(Slot::FIRST)
+    }
+
     /// Whether all that it writes and needs is in one slot, so that no store has to look into two.
     pub(crate) fn has_one_home(&self) -> bool {
-        let response = self.idempotency.iter().map(|response| response.key.scope.developer_id.slot());
-        let claims = self.under.iter().map(|claim| claim.work.slot());
-        let mut slots = self.writes.iter().filter_map(Write::slot).chain(response).chain(claims);
+        let mut slots = self.slots();
         let first = slots.next();
         slots.all(|slot| Some(slot) == first)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        let response = self.idempotency.iter().map(|response| response.key.scope.developer_id.slot());
+        let claims = self.under.iter().map(|claim| claim.work.slot());
+        self.writes.iter().filter_map(Write::slot).chain(response).chain(claims)
     }
 }
 

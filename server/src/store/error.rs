@@ -80,7 +80,6 @@ impl StoreError {
 
     /// A record cannot be read.
     pub(crate) fn corrupt(record: &[u8], what: impl fmt::Display) -> Self {
-        // The beginning of a key tells its kind; the rest of some is a hash.
-        Self::Corrupt { record: String::from_utf8_lossy(record).escape_debug().to_string(), what: what.to_string() }
+        Self::Corrupt { record: record.escape_ascii().to_string(), what: what.to_string() }
     }
 }

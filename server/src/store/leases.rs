@@ -7,7 +7,7 @@ use std::{
 
 use payments_core::{PaymentId, Timestamp};
 
-use super::{Claim, Lease, Result, Work};
+use super::{Claim, Lease, Work};
 
 /// The claims that count.
 #[derive(Default)]
@@ -42,34 +42,9 @@ impl Leases {
         Some(Claim { work, epoch })
     }
 
-    /// Claims the first unclaimed pieces of work, at most `at_most`, and drops leases that have ended.
-    pub(crate) fn claim_first(
-        &self,
-        due: impl IntoIterator<Item = Result<Due>>,
-        lease: &Lease,
-        at_most: usize,
-    ) -> Result<Vec<Claim>> {
+    /// Drops leases that have ended.
+    pub(crate) fn drop_ended(&self, lease: &Lease) {
         self.lock().held.retain(|_, held| lease.finds_running(held.until) || planted!(LeaseNeverEnds));
-        let (mut claims, mut waiting) = (Vec::new(), Vec::new());
-        for due in due {
-            if claims.len() == at_most {
-                break;
-            }
-            let (work, payment) = match due {
-                Ok(due) => due,
-                // The claims so far are work; the next call meets the error again.
-                Err(_) if !claims.is_empty() => break,
-                Err(error) => return Err(error),
-            };
-            if payment.as_ref().is_some_and(|payment| waiting.contains(payment)) {
-                continue;
-            }
-            match self.claim(work, lease) {
-                Some(claim) => claims.push(claim),
-                None => waiting.extend(payment),
-            }
-        }
-        Ok(claims)
     }
 
     /// Whether a claim still counts.
@@ -94,33 +69,5 @@ impl Leases {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{ServerId, StoreError};
-
-    fn lane(nth: u8) -> Result<Due> {
-        Ok((Work::Lane(format!("wh_{nth}").parse().unwrap()), None))
-    }
-
-    fn unreadable() -> Result<Due> {
-        Err(StoreError::corrupt(b"key", "it is damaged"))
-    }
-
-    #[test]
-    fn work_before_unreadable_work_is_claimed_and_the_next_call_reports_the_error() {
-        let (leases, lease) = (Leases::default(), Lease::new(ServerId([1; 16]), Timestamp::UNIX_EPOCH, 10));
-        let claims = leases.claim_first([lane(1), lane(2), unreadable(), lane(3)], &lease, 9).unwrap();
-        assert_eq!(
-            claims.iter().map(|claim| &claim.work).collect::<Vec<_>>(),
-            [&lane(1).unwrap().0, &lane(2).unwrap().0]
-        );
-        assert!(claims.iter().all(|claim| leases.holds(claim)));
-        assert!(leases.claim_first([unreadable(), lane(3)], &lease, 9).is_err());
-        assert!(leases.claim_first([lane(1), unreadable()], &lease, 9).is_err(), "the first is claimed already");
-        assert_eq!(leases.claim_first([lane(3), lane(4)], &lease, 1).unwrap().len(), 1);
     }
 }

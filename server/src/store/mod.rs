@@ -84,10 +84,10 @@
 //!
 //! 21. `prune` starts with the oldest record, handles at most `at_most` records and returns how many. At 0, nothing older
 //!     is left. It never drops a claim on a key that takes over at the same moment.
-//! 22. A pending delivery keeps its payload. If it ends after deliveries with its id or later ones were redacted, it is
-//!     stored redacted.
+//! 22. A pending delivery keeps its payload. If pruning has reached it meanwhile, it is stored redacted when it ends.
 
 mod backups;
+pub(crate) mod bytes;
 mod change;
 mod claim;
 #[cfg(test)]
@@ -98,9 +98,8 @@ pub(crate) mod embedded;
 mod error;
 mod event_list;
 mod invariants;
+pub(crate) mod layout;
 mod leases;
-#[cfg(test)]
-pub(crate) mod memory;
 mod migration;
 mod payment_json;
 mod payment_list;

@@ -26,7 +26,7 @@ use crate::{
     ambient::Ambient,
     domain::{Endpoint, Outgoing, Scope, Session},
     metrics::Metrics,
-    store::{Change, EventWrite, PaymentWrite, ServerId, Store, Write, memory::MemoryStore},
+    store::{Change, EventWrite, PaymentWrite, ServerId, Store, Write, layout::MemoryStore},
 };
 
 /// The runtime's clock, and random bytes that count.

@@ -34,7 +34,7 @@ impl Read for Postgres {
 }
 
 /// Writes records of every kind.
-async fn fill(store: Arc<dyn Store>) {
+pub(super) async fn fill(store: Arc<dyn Store>) {
     changes::written(Arc::clone(&store)).await;
     commit(&store, vec![claiming("two", 1, at(0), at(DAY)), Write::LogPart(Box::new(log_part(0)))]).await.unwrap();
     let new = new_payment(3, at(3));
@@ -50,7 +50,7 @@ async fn fill(store: Arc<dyn Store>) {
     let waiting = ping(4, at(4), &endpoint(1));
     commit(&store, vec![fanned_out, delivery(&made), delivery(&waiting)]).await.unwrap();
     commit(&store, vec![wait(&waiting, at(DAY)), end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
-    assert_eq!(store.prune(Prunable::DeliveryBodies, at(1), 9).await.unwrap(), 1);
+    assert_eq!(store.prune(Prunable::DeliveryBodies, at(2), 9).await.unwrap(), 1);
 }
 
 /// The keys of all records after one, how many there are of each kind, and their digest.

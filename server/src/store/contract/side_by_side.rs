@@ -14,7 +14,7 @@ use crate::{
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
     operations::move_store,
     store::{
-        Change, Claim, ClaimEnd, Contents, PaymentWrite, Prunable, Queue, Store, Work, Write, memory::MemoryStore,
+        Change, Claim, ClaimEnd, Contents, PaymentWrite, Prunable, Queue, Store, Work, Write, layout::MemoryStore,
         postgres::Target,
     },
 };

@@ -12,7 +12,7 @@ use crate::{
     metrics::Metrics,
     store::{
         Change, ClaimEnd, DeliveriesFrom, EventsFrom, NewResponse, OutboxHead, PaymentSource, PaymentWrite,
-        PaymentsFrom, Queue, Store, TransactionsFrom, Work, Write, disposable::Disposable, memory::MemoryStore,
+        PaymentsFrom, Queue, Store, TransactionsFrom, Work, Write, disposable::Disposable, layout::MemoryStore,
         sandboxed::Sandboxed,
     },
 };

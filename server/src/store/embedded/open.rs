@@ -10,15 +10,15 @@ use std::{
 use journaled_tree::{Closing, Options};
 use rustix::io::Errno;
 
-use super::{
-    EmbeddedStore, codec::Records, key_cache::KeyCache, keys, layout::Layout, store_error, subscribed::Subscribed,
-    view::View,
-};
+use super::EmbeddedStore;
 use crate::{
     ambient::Ambient,
     log,
     metrics::Commits,
-    store::{Leases, Migration, Snapshot as _, StoreError, Unfinished},
+    store::{
+        Leases, Migration, Snapshot as _, StoreError, Unfinished,
+        bytes::{Journaled, KeysOfPlace},
+    },
 };
 
 impl EmbeddedStore {
@@ -42,7 +42,7 @@ impl EmbeddedStore {
     fn begin(&self) -> Result<(), OpenError> {
         Migration::refuse_unfinished(self.migration()?)?;
         // The process that made them is gone.
-        Ok(self.database.commit_blocking(|view| View::of(view, None).void_claims()).map_err(store_error)?)
+        Ok(self.void_key_claims()?)
     }
 
     /// Opens the store of a directory with all that it holds, even if it is a part of another store.
@@ -53,7 +53,7 @@ impl EmbeddedStore {
     ) -> Result<(Self, Closing), OpenError> {
         let place = directory.to_owned();
         let options =
-            Options::new(directory, Layout).clock(move || ambient.now().as_millis()).on_stop(move |what, error| {
+            Options::new(directory, KeysOfPlace).clock(move || ambient.now().as_millis()).on_stop(move |what, error| {
                 let directory = place.display();
                 tracing::error!(%error, %directory, "{what}; the server stops, start it again to recover from the journal");
                 log::flush();
@@ -73,9 +73,7 @@ impl EmbeddedStore {
             .on_sync(move |changes, took| commits.synced(changes, took))
             .open()
             .map_err(|error| OpenError::of(error, directory))?;
-        outbox.set(database.read(&keys::pending_deliveries())?.unwrap_or_default());
-        let subscribed = Arc::new(Subscribed::load(&database).map_err(StoreError::from)?);
-        Ok((Self { database, leases, keys: KeyCache::default(), subscribed, outbox }, closing))
+        Ok((Self::opened(Journaled(database), leases, outbox)?, closing))
     }
 }
 

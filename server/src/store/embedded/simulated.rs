@@ -12,11 +12,11 @@ use journaled_tree::{
 };
 use payments_core::Timestamp;
 
-use super::{EmbeddedStore, layout::Layout, open::OpenError};
+use super::{EmbeddedStore, open::OpenError};
 use crate::{
     ambient::Ambient,
     metrics::Commits,
-    store::{Leases, StoreError},
+    store::{BackUpError, Backups as _, Leases, StoreError, TakenUp, bytes::KeysOfPlace},
 };
 
 /// How large a journal file grows before the next one begins: small, so that a run has many.
@@ -33,12 +33,17 @@ impl EmbeddedStore {
         leases: Arc<Leases>,
         on_stop: impl Fn(&'static str, &dyn Error) + Send + Sync + 'static,
     ) -> Result<(Self, Closing), OpenError> {
-        let options = Options::new(directory, Layout)
+        let options = Options::new(directory, KeysOfPlace)
             .simulated(disk)
             .journal_file_bytes(JOURNAL_FILE_BYTES)
             .clock(move || ambient.now().as_millis())
             .on_stop(on_stop);
         Self::open_with(options, directory, commits, leases)
+    }
+
+    /// Goes on with a series of backups.
+    pub(crate) fn take_up_simulated(&self, series: &Series, now: Timestamp) -> Result<TakenUp, BackUpError> {
+        self.bytes.take_up(series, now)
     }
 
     /// Makes the next backup of a series.
@@ -47,7 +52,7 @@ impl EmbeddedStore {
         series: &Series,
         now: Timestamp,
     ) -> Result<(PathBuf, Manifest), BackupError> {
-        self.database.back_up_next_blocking(series, now.as_millis())
+        self.bytes.0.back_up_next_blocking(series, now.as_millis())
     }
 
     /// Commits so much that the journal begins another file, and has everything done that follows.
@@ -58,7 +63,7 @@ impl EmbeddedStore {
                 view.put([&b"simulated/"[..], &[part]].concat(), bytes);
                 Ok::<_, StoreError>(())
             };
-            self.database.commit_blocking(put).map_err(|error| error.to_string())?;
+            self.bytes.0.commit_blocking(put).map_err(|error| error.to_string())?;
             for worker in [Worker::Committer, Worker::Applier, Worker::Committer, Worker::Archivist] {
                 while self.step(worker) {}
             }
@@ -68,7 +73,7 @@ impl EmbeddedStore {
 
     /// The number of the last change.
     pub(crate) fn last_change_simulated(&self) -> u64 {
-        self.database.last_batch()
+        self.bytes.0.last_batch()
     }
 
     /// Restores a store from a backup and the journal of the one that was lost.
@@ -79,11 +84,11 @@ impl EmbeddedStore {
         directory: &Path,
     ) -> Result<Restored, BackupError> {
         let sources = Sources { backup, journal, until: None };
-        simulation::restore(disk, &sources, directory, Layout)
+        simulation::restore(disk, &sources, directory, KeysOfPlace)
     }
 
     /// Does the next piece of a worker's work. False if there is none.
     pub(crate) fn step(&self, worker: Worker) -> bool {
-        self.database.step(worker)
+        self.bytes.0.step(worker)
     }
 }

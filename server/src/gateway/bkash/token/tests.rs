@@ -28,7 +28,7 @@ use crate::{
         error::GatewayError,
     },
     metrics::Metrics,
-    store::{Store, memory::MemoryStore},
+    store::{Store, layout::MemoryStore},
 };
 
 /// What happens to a call.

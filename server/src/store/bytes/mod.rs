@@ -1,0 +1,170 @@
+//! Where bytes are kept: ordered keys and values, in cells.
+//!
+//! A cell is one order of commits, with all bytes that it orders. A place knows nothing of what the bytes mean: the
+//! [layout](super::layout) says which key holds what, and is the same in every place.
+//!
+//! A key begins with the three letters of its home: the slot whose value it is, or [`CELL`] for what a cell has of all its
+//! slots. The character behind them says what kind of value it is: a [`Table`].
+
+mod journaled;
+#[cfg(test)]
+mod memory;
+
+use std::{borrow::Cow, ops::Range};
+
+use async_trait::async_trait;
+use payments_core::Slot;
+
+pub(crate) use self::journaled::{Journaled, KeysOfPlace};
+#[cfg(test)]
+pub(crate) use self::memory::Memory;
+use super::{Backups, StoreError};
+
+/// The home of a cell's own entries, which stand behind those of all slots.
+pub(crate) const CELL: &[u8; 3] = b"all";
+
+/// One order of commits in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cell(pub(crate) u16);
+
+/// A kind of value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// Text that others follow from.
+    Record,
+    /// What follows from records.
+    Entry,
+    /// What follows from records and changes with most commits of a scope. A place may keep it in its own way.
+    Hot,
+}
+
+impl Table {
+    pub(crate) const ALL: [Self; 3] = [Self::Record, Self::Entry, Self::Hot];
+
+    /// The character behind the home.
+    pub(crate) const fn mark(self) -> u8 {
+        match self {
+            Self::Record => b'/',
+            Self::Entry => b':',
+            Self::Hot => b'*',
+        }
+    }
+
+    /// The table of a key; `None` if it is no key of a layout.
+    pub(crate) fn of(key: &[u8]) -> Option<Self> {
+        let mark = key.get(CELL.len())?;
+        Self::ALL.into_iter().find(|table| table.mark() == *mark)
+    }
+}
+
+/// A key and its value.
+pub(crate) type KeyValue = (Vec<u8>, Vec<u8>);
+
+/// What a commit decides by, and writes into: the values as all commits before it leave them.
+pub(crate) trait View {
+    /// # Errors
+    /// If the place has not fetched it yet, or cannot read it.
+    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided>;
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>);
+    fn remove(&mut self, key: Vec<u8>);
+    /// Adds to the end of a value.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), Undecided> {
+        let mut value = self.get(&key)?.map(Cow::into_owned).unwrap_or_default();
+        value.extend_from_slice(more);
+        self.put(key, value);
+        Ok(())
+    }
+}
+
+/// Why nothing was decided.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Undecided {
+    #[error(transparent)]
+    Failed(#[from] StoreError),
+}
+
+/// Decides by a view of a cell, and writes into it. Returns whether what it wrote is to be committed. It reads named keys alone,
+/// has no other effect, and may run again.
+pub(crate) type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, Undecided> + Send>;
+
+/// A place for bytes.
+#[async_trait]
+pub(crate) trait Bytes: Send + Sync + 'static {
+    /// All cells.
+    fn cells(&self) -> Vec<Cell>;
+    /// The cell of a slot.
+    fn cell_of(&self, slot: Slot) -> Cell;
+    /// Whether a key that many commits of the same moment share costs less than a key for each.
+    fn packs(&self) -> bool;
+
+    /// The values under keys of a cell, in the order of the keys. They need not be of one moment.
+    async fn get(&self, cell: Cell, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
+
+    /// At most `at_most` values whose keys are in a range, in the order of the keys or reversed, and between them what is wrong
+    /// with those that cannot be read. They need not be of one moment; a key that was there before and is not removed meanwhile
+    /// is not missed.
+    async fn range(
+        &self,
+        cell: Cell,
+        keys: Range<Vec<u8>>,
+        is_reversed: bool,
+        at_most: usize,
+    ) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError>;
+
+    /// Decides and commits. When it returns, what was decided is durable as a whole, or nothing was written.
+    async fn commit(&self, cell: Cell, decision: Decision) -> Result<(), StoreError>;
+
+    /// The number of the last commit, if no other process commits here. While it stays the same, so do all values.
+    fn last_commit(&self) -> Option<u64> {
+        None
+    }
+
+    /// The backups that the place makes, if it does.
+    fn backups(&self) -> Option<&dyn Backups> {
+        None
+    }
+}
+
+/// A place on this machine, whose reads never wait.
+pub(crate) trait Local: Bytes {
+    /// How many values there are.
+    fn count(&self) -> u64;
+}
+
+/// The keys with a prefix.
+pub(crate) fn with_prefix(prefix: &[u8]) -> Range<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            break;
+        }
+    }
+    prefix.to_vec()..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_character_behind_the_home_tells_the_table() {
+        for table in Table::ALL {
+            assert_eq!(Table::of(format!("3ff{}rest", char::from(table.mark())).as_bytes()), Some(table));
+        }
+        for other in ["", "all", "meta/applied"] {
+            assert_eq!(Table::of(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_keys_with_a_prefix_are_those_that_begin_with_it() {
+        let range = with_prefix(b"a\xff");
+        for (key, is_in) in [(&b"a\xff"[..], true), (b"a\xff\xff\xff", true), (b"b", false), (b"a\xfe", false)] {
+            assert_eq!(range.contains(&key.to_vec()), is_in, "{}", key.escape_ascii());
+        }
+    }
+}

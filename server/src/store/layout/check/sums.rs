@@ -1,0 +1,111 @@
+//! Each stored sum equals the one that follows from the records.
+
+use std::collections::BTreeMap;
+
+use payments_core::Currency;
+
+use super::{
+    super::{
+        entry::{Entry, day_of},
+        event::StoredEvent,
+        head::Head,
+        keys,
+    },
+    Check,
+};
+use crate::domain::{BothBalances, DayTotals};
+
+/// A head and a sum or a list in it.
+type Name = (Vec<u8>, String);
+
+/// What was found, and what follows from the records.
+#[derive(Default)]
+pub(super) struct Sums {
+    stored: BTreeMap<Name, i128>,
+    derived: BTreeMap<Name, i128>,
+    stored_days: BTreeMap<Vec<u8>, DayTotals>,
+    derived_days: BTreeMap<Vec<u8>, DayTotals>,
+    /// The moves of each scope by their positions, with the balances that are said to come after them.
+    moves: BTreeMap<(Vec<u8>, u64), (i128, i128, BothBalances)>,
+}
+
+impl Sums {
+    /// Adds what an entry adds.
+    pub(super) fn derive(&mut self, entry: Entry) {
+        match entry {
+            Entry::Sum { head, name, amount } => *self.derived.entry((head, name)).or_default() += amount,
+            Entry::Item { list, .. } | Entry::Found { list, .. } => {
+                *self.derived.entry((list.head, length_of(list.name))).or_default() += 1;
+            }
+            Entry::Lane { scope, endpoint } => {
+                *self.derived.entry((keys::head_of_endpoint(&scope, &endpoint), "outbox".to_owned())).or_default() += 1;
+            }
+            Entry::Day { scope, currency, day, added } => {
+                *self.derived_days.entry(keys::day(&scope, currency, day_of(day))).or_default() += added;
+            }
+            Entry::Key { .. } | Entry::At { .. } | Entry::Bit { .. } => {}
+        }
+    }
+
+    /// A head that was found.
+    pub(super) fn head(&mut self, key: Vec<u8>, head: &Head) {
+        for (name, sum) in &head.sums {
+            self.stored.insert((key.clone(), name.clone()), *sum);
+        }
+        for (name, tail) in &head.lists {
+            self.stored.insert((key.clone(), length_of(name)), tail.count().into());
+        }
+        let scope = keys::rest_of(&key).and_then(keys::scope_of);
+        for (currency, (day, totals)) in &head.days {
+            let key = scope.as_ref().map(|scope| keys::day(scope, *currency, day_of(*day)));
+            key.into_iter().for_each(|key| self.day(key, *totals));
+        }
+    }
+
+    /// The totals of a day that were found.
+    pub(super) fn day(&mut self, key: Vec<u8>, totals: DayTotals) {
+        *self.stored_days.entry(key).or_default() += totals;
+    }
+
+    /// What an event adds to the ledger.
+    pub(super) fn money(&mut self, event: &StoredEvent) {
+        let Some(money) = event.money.as_ref().filter(|_| event.position.is_some()) else { return };
+        let Some(moved) = money.moved() else { return };
+        let net = match moved.currency {
+            Currency::Bdt => (moved.net(), 0),
+            Currency::Usd => (0, moved.net()),
+        };
+        self.moves.insert((keys::head_of_scope(&event.scope), money.position), (net.0, net.1, money.balances()));
+    }
+}
+
+fn length_of(list: &str) -> String {
+    format!("length of {list}")
+}
+
+impl Check<'_> {
+    pub(super) fn compare_sums(&mut self) {
+        let Sums { stored, derived, stored_days, derived_days, moves } = std::mem::take(&mut self.sums);
+        for ((key, name), sum) in &derived {
+            let found = stored.get(&(key.clone(), name.clone())).copied().unwrap_or_default();
+            self.expect(found == *sum, key, format_args!("says {found} for {name}, and the records come to {sum}"));
+        }
+        for ((key, name), found) in stored.iter().filter(|(name, _)| !derived.contains_key(*name)) {
+            self.expect(*found == 0, key, format_args!("says {found} for {name}, and the records come to 0"));
+        }
+        let days: std::collections::BTreeSet<_> = stored_days.keys().chain(derived_days.keys()).collect();
+        for key in days {
+            let of = |days: &BTreeMap<Vec<u8>, DayTotals>| days.get(key).copied().unwrap_or_default();
+            let (found, sum) = (of(&stored_days), of(&derived_days));
+            self.expect(found == sum, key, format_args!("says {found:?}, and the records come to {sum:?}"));
+        }
+        let mut running: Option<(&[u8], BothBalances)> = None;
+        for ((scope, position), (bdt, usd, after)) in &moves {
+            let before = running.filter(|(of, _)| of == scope).map(|(_, balances)| balances).unwrap_or_default();
+            let balances = BothBalances { bdt: before.bdt + bdt, usd: before.usd + usd };
+            let what = format_args!("has a transaction at position {position} with another balance after it");
+            self.expect(balances == *after, scope, what);
+            running = Some((scope, balances));
+        }
+    }
+}

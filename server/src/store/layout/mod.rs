@@ -1,0 +1,149 @@
+//! The layout of the store: which key holds what, over bytes in any place.
+//!
+//! **A record** is text under a named key: a payment, an event, a delivery, an endpoint … **An entry** follows from records: an
+//! item of a list, a bit, a count, a time at which something is due. [`entry`] says how: one function for each kind of record. A
+//! commit applies the difference, `check` compares, a migration builds entries again.
+//!
+//! [`change`] turns the writes of a change into records, through a [`draft`](draft::Draft). [`store`] reads them.
+
+mod bits;
+mod change;
+mod check;
+mod codec;
+mod delivery;
+mod draft;
+mod entry;
+mod event;
+mod head;
+mod idempotency;
+mod key_cache;
+mod keys;
+mod list;
+mod lists;
+mod merchants;
+mod payment;
+mod payment_list;
+mod prune;
+mod reads;
+mod records;
+mod snapshot;
+mod store;
+mod take_in;
+mod work;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use payments_core::Slot;
+use prometheus_client::metrics::gauge::Gauge;
+
+use self::{
+    draft::{Draft, Refused},
+    key_cache::KeyCache,
+    reads::Reads,
+};
+use super::{
+    CommitError, Conflict, Leases, StoreError,
+    bytes::{Bytes, Cell, Decision, Table, View},
+};
+#[cfg(test)]
+use crate::store::bytes::Memory;
+
+/// A store whose bytes are in a place.
+pub(crate) struct LayoutStore<B> {
+    pub(in crate::store) bytes: B,
+    leases: Arc<Leases>,
+    keys: KeyCache,
+    /// How many deliveries are pending.
+    outbox: Gauge,
+}
+
+impl<B: Bytes> LayoutStore<B> {
+    pub(in crate::store) fn new(bytes: B, leases: Arc<Leases>, outbox: Gauge) -> Self {
+        Self { bytes, leases, keys: KeyCache::default(), outbox }
+    }
+
+    /// Reads the cell of a slot.
+    fn of(&self, slot: Slot) -> Reads<'_> {
+        Reads::of(&self.bytes, slot)
+    }
+
+    fn cells(&self) -> impl Iterator<Item = Reads<'_>> {
+        self.bytes.cells().into_iter().map(|cell| Reads::new(&self.bytes, cell))
+    }
+
+    /// Commits everything that `decide` writes, or nothing if it refuses. It may run again.
+    async fn decide<T: Send + 'static>(
+        &self,
+        cell: Cell,
+        decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, CommitError> {
+        let outcome = Outcome::default();
+        self.bytes.commit(cell, decision(self.bytes.packs(), &outcome, decide)).await?;
+        outcome_of(&outcome)
+    }
+}
+
+/// What came of a decision, once it has run.
+type Outcome<T> = Arc<Mutex<Option<Result<T, Conflict>>>>;
+
+/// A decision over a view that leaves its outcome.
+fn decision<T: Send + 'static>(
+    packs: bool,
+    outcome: &Outcome<T>,
+    decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
+) -> Decision {
+    let decided = Arc::clone(outcome);
+    Box::new(move |view: &mut dyn View| {
+        let mut draft = Draft::new(view, packs);
+        let outcome = match decide(&mut draft) {
+            Ok(outcome) => {
+                draft.finish();
+                Ok(outcome)
+            }
+            Err(Refused::Conflict(conflict)) => Err(conflict),
+            Err(Refused::Undecided(undecided)) => return Err(undecided),
+        };
+        let is_accepted = outcome.is_ok();
+        *decided.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        Ok(is_accepted)
+    })
+}
+
+fn outcome_of<T>(outcome: &Outcome<T>) -> Result<T, CommitError> {
+    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(outcome.ok_or(StoreError::Stopped)??)
+}
+
+/// Whether a key is of a value of the layout, and not of the state of its place.
+pub(crate) fn is_value(key: &[u8]) -> bool {
+    keys::kind_of(key).is_some()
+}
+
+/// Whether a key is of the record of a payment.
+pub(crate) fn is_payment(key: &[u8]) -> bool {
+    keys::kind_of(key) == Some((Table::Record, "payment"))
+}
+
+/// A store in memory, which forgets everything when it is dropped.
+#[cfg(test)]
+pub(crate) type MemoryStore = LayoutStore<Memory>;
+
+#[cfg(test)]
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(Memory::default(), Arc::default(), Gauge::default())
+    }
+}
+
+#[cfg(test)]
+impl MemoryStore {
+    /// Loses the record of a pending delivery, as a damaged store does.
+    pub(crate) fn lose_delivery(&self, id: &payments_core::DeliveryId) {
+        self.bytes.lose(&keys::delivery(id));
+    }
+
+    /// The next commits fail, as on a full disk.
+    pub(crate) fn fail_commits(&self, commits: u32) {
+        self.bytes.fail_commits(commits);
+    }
+}

@@ -1,0 +1,259 @@
+//! Reads the list of a scope's payments: all of them, those of a status, or those that a value finds.
+
+use std::{collections::VecDeque, ops::Range, vec};
+
+use payments_core::{Page, PageRequest, PaymentId, Status};
+
+use super::{
+    bits,
+    codec::{Reader, unpack},
+    head::{CHUNK, Head},
+    keys,
+    list::{List, ReadList},
+    lists::{page_of, positions_of, time_of},
+    payment::{self, StoredPayment, count_of},
+    reads::Reads,
+};
+use crate::{
+    domain::Scope,
+    store::{PaymentJson, PaymentSource, PaymentsFrom, Result, bytes::KeyValue},
+};
+
+/// How many blocks of a bitmap are read at a time.
+const BLOCKS: usize = 16;
+/// How many payments are read at a time.
+const PART: usize = 32;
+
+/// A page of a scope's payments, newest first.
+pub(super) async fn payments(
+    reads: Reads<'_>,
+    scope: &Scope,
+    status: Option<&Status>,
+    request: PageRequest,
+) -> Result<Page<PaymentJson>> {
+    let head = reads.head(&keys::head_of_scope(scope)).await?;
+    let mut list = ReadList::of(reads, List::payments(scope), &head);
+    let (positions, total) = match status {
+        None => (positions_of(list.count(), request), list.count()),
+        Some(status) => {
+            let mut bits = SetBits::new(reads, scope, status, &head, 0..list.count());
+            let total = u64::try_from(head.sum(&count_of(status))).unwrap_or_default();
+            (bits.after(request.skipped(), request.limit()).await?, total)
+        }
+    };
+    let ids = payment_ids(list.at(&positions).await?);
+    let items = served(reads, scope, &ids).await?.into_iter().map(|(_, json)| json).collect();
+    Ok(page_of(items, total, request))
+}
+
+fn payment_ids(items: Vec<Vec<u8>>) -> Vec<PaymentId> {
+    items.iter().filter_map(|item| unpack(PaymentId::PREFIX, item)).collect()
+}
+
+/// The payments of a scope as the API serves them.
+async fn served(reads: Reads<'_>, scope: &Scope, ids: &[PaymentId]) -> Result<Vec<(PaymentId, PaymentJson)>> {
+    let keys: Vec<_> = ids.iter().map(keys::payment).collect();
+    let records = reads.get(keys.clone()).await?;
+    let mut found = Vec::new();
+    for ((id, key), record) in ids.iter().zip(keys).zip(records) {
+        let json = record.map(|record| payment::served(&key, record, scope)).transpose()?.flatten();
+        found.extend(json.map(|json| (id.clone(), json)));
+    }
+    Ok(found)
+}
+
+/// A part of a scope's payments, newest first.
+pub(super) async fn payments_from(
+    reads: Reads<'_>,
+    scope: &Scope,
+    source: &PaymentSource,
+    from: &PaymentsFrom,
+    at_most: usize,
+) -> Result<Vec<(PaymentId, PaymentJson)>> {
+    let head = reads.head(&keys::head_of_scope(scope)).await?;
+    let mut list = ReadList::of(reads, List::payments(scope), &head);
+    let within = positions_within(reads, &mut list, scope, from).await?;
+    let mut positions = match source {
+        PaymentSource::All => Positions::All(within),
+        PaymentSource::Status(status) => Positions::Bits(SetBits::new(reads, scope, status, &head, within)),
+        PaymentSource::Lookup(lookup) => {
+            Positions::Found(Found::open(reads, List::found(scope, lookup), within).await?)
+        }
+    };
+    let mut found = Vec::new();
+    while found.len() < at_most {
+        let part = positions.next(PART.min(at_most - found.len())).await?;
+        if part.is_empty() {
+            break;
+        }
+        let ids = payment_ids(list.at(&part).await?);
+        found.extend(served(reads, scope, &ids).await?);
+    }
+    Ok(found)
+}
+
+/// The positions of the list that a part may have.
+async fn positions_within(
+    reads: Reads<'_>,
+    list: &mut ReadList<'_>,
+    scope: &Scope,
+    from: &PaymentsFrom,
+) -> Result<Range<u64>> {
+    let mut within = 0..list.count();
+    if let Some(after) = &from.after {
+        let stored = StoredPayment::read(reads, after).await?.filter(|it| it.session.scope() == *scope);
+        within.end = within.end.min(stored.map_or(0, |it| it.position));
+    }
+    let is_before =
+        |item: &[u8], time| time_of(PaymentId::PREFIX, item, PaymentId::created_at).is_some_and(|it| it < time);
+    if let Some(time) = from.created_after.map(PaymentsFrom::earliest) {
+        let chunk = list.first_chunk_where_not(|item| is_before(item, time)).await?;
+        within.start = chunk.saturating_sub(1) * CHUNK;
+    }
+    if let Some(time) = from.created_before.map(PaymentsFrom::latest) {
+        let chunk = list.first_chunk_where_not(|item| is_before(item, time)).await?;
+        within.end = within.end.min(chunk * CHUNK);
+    }
+    Ok(within)
+}
+
+/// Positions of a list, highest first.
+enum Positions<'r> {
+    All(Range<u64>),
+    Bits(SetBits<'r>),
+    Found(Found<'r>),
+}
+
+impl Positions<'_> {
+    /// The next positions, at most `at_most`. None means that there are no more.
+    async fn next(&mut self, at_most: usize) -> Result<Vec<u64>> {
+        match self {
+            Self::All(within) => {
+                let first = within.end.saturating_sub(at_most as u64).max(within.start);
+                let part = (first..within.end).rev().collect();
+                within.end = first;
+                Ok(part)
+            }
+            Self::Bits(bits) => bits.after(0, u32::try_from(at_most).unwrap_or(u32::MAX)).await,
+            Self::Found(found) => found.next(at_most).await,
+        }
+    }
+}
+
+/// The set bits of a status within a range, highest first.
+struct SetBits<'r> {
+    reads: Reads<'r>,
+    blocks: Vec<u8>,
+    within: Range<u64>,
+    /// Those of the payments in the tail of their list, highest first.
+    first: Vec<u64>,
+    /// Of the block that was read last.
+    of_block: VecDeque<u64>,
+    /// The keys of the blocks that were not read yet.
+    rest: Option<Range<Vec<u8>>>,
+    page: vec::IntoIter<KeyValue>,
+}
+
+impl<'r> SetBits<'r> {
+    fn new(reads: Reads<'r>, scope: &Scope, status: &Status, head: &Head, within: Range<u64>) -> Self {
+        let blocks = keys::blocks(scope, status);
+        let before = List::payments(scope).tail(head).map_or(0, |tail| tail.before);
+        let window = head.windows.get(status.as_str()).copied().unwrap_or_default();
+        let in_tail = (0..CHUNK).rev().filter(|nth| window & (1 << nth) != 0).map(|nth| before + nth);
+        let first = in_tail.filter(|position| within.contains(position)).collect();
+        // A block may have bits of payments whose chunk was filled after the head was read.
+        let within = within.start..within.end.min(before);
+        let rest = within.end.checked_sub(1).filter(|last| *last >= within.start).map(|last| {
+            keys::numbered(&blocks, within.start / bits::BLOCK)..keys::numbered(&blocks, last / bits::BLOCK + 1)
+        });
+        let (of_block, page) = Default::default();
+        Self { reads, blocks, within, first, of_block, rest, page }
+    }
+
+    /// The positions after the next `skip`, at most `limit`.
+    async fn after(&mut self, mut skip: u64, limit: u32) -> Result<Vec<u64>> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut found = Vec::new();
+        let mut first = std::mem::take(&mut self.first);
+        let passed = first.len().min(usize::try_from(skip).unwrap_or(usize::MAX));
+        skip -= passed as u64;
+        first.drain(..passed);
+        let taken = first.len().min(limit);
+        found.extend(first.drain(..taken));
+        self.first = first;
+        while found.len() < limit {
+            if let Some(position) = self.of_block.pop_front() {
+                if skip == 0 {
+                    found.push(position)
+                } else {
+                    skip -= 1
+                }
+                continue;
+            }
+            let Some((key, block)) = self.next_block().await? else { break };
+            // A whole block is passed by its count.
+            let number = keys::number_of(&key).unwrap_or_default();
+            let is_within = number * bits::BLOCK >= self.within.start && (number + 1) * bits::BLOCK <= self.within.end;
+            let count = bits::count(&block);
+            if is_within && skip >= count {
+                skip -= count;
+                continue;
+            }
+            self.of_block = bits::down(number, &block).filter(|it| self.within.contains(it)).collect();
+        }
+        Ok(found)
+    }
+
+    async fn next_block(&mut self) -> Result<Option<KeyValue>> {
+        loop {
+            if let Some(entry) = self.page.next() {
+                return Ok(Some(entry));
+            }
+            let Some(keys) = self.rest.take() else { return Ok(None) };
+            let page = self.reads.last(keys.clone(), BLOCKS).await?;
+            if let Some((last, _)) = page.last().filter(|_| page.len() == BLOCKS) {
+                self.rest = Some(keys.start..last.clone());
+            }
+            debug_assert!(page.iter().all(|(key, _)| key.starts_with(&self.blocks)));
+            self.page = page.into_iter();
+        }
+    }
+}
+
+/// The positions that a value finds, within a range, highest first.
+struct Found<'r> {
+    list: ReadList<'r>,
+    /// How many items of the list are left.
+    left: u64,
+    within: Range<u64>,
+}
+
+impl<'r> Found<'r> {
+    async fn open(reads: Reads<'r>, list: List, within: Range<u64>) -> Result<Self> {
+        let list = ReadList::open(reads, list).await?;
+        Ok(Self { left: list.count(), list, within })
+    }
+
+    async fn next(&mut self, at_most: usize) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        while found.len() < at_most && self.left > 0 {
+            let first = self.left.saturating_sub(CHUNK);
+            let nth: Vec<u64> = (first..self.left).rev().collect();
+            for item in self.list.at(&nth).await? {
+                self.left -= 1;
+                let position = Reader(&item).short::<u64>().unwrap_or(u64::MAX);
+                if self.within.contains(&position) {
+                    found.push(position);
+                }
+                if found.len() == at_most {
+                    break;
+                }
+            }
+            if self.left > first && found.len() < at_most {
+                // Items that cannot be read are passed.
+                self.left = first;
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,129 @@
+//! Reads of one cell.
+
+use std::ops::Range;
+
+use payments_core::Slot;
+use serde::de::DeserializeOwned;
+
+use super::head::Head;
+use crate::store::{
+    StoreError,
+    bytes::{Bytes, Cell, KeyValue, with_prefix},
+};
+
+/// How many values of a scan are read at a time.
+const PAGE: usize = 256;
+
+/// Reads values of a cell.
+#[derive(Clone, Copy)]
+pub(super) struct Reads<'b> {
+    bytes: &'b dyn Bytes,
+    cell: Cell,
+}
+
+impl<'b> Reads<'b> {
+    pub(super) fn new(bytes: &'b dyn Bytes, cell: Cell) -> Self {
+        Self { bytes, cell }
+    }
+
+    pub(super) fn of(bytes: &'b dyn Bytes, slot: Slot) -> Self {
+        Self::new(bytes, bytes.cell_of(slot))
+    }
+
+    pub(super) async fn get(self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        if keys.is_empty() { Ok(Vec::new()) } else { self.bytes.get(self.cell, keys).await }
+    }
+
+    pub(super) async fn one(self, key: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.get(vec![key]).await?.pop().flatten())
+    }
+
+    /// A record of JSON.
+    pub(super) async fn json<T: DeserializeOwned>(self, key: Vec<u8>) -> Result<Option<T>, StoreError> {
+        let value = self.one(key.clone()).await?;
+        value.map(|value| parse(&key, &value)).transpose()
+    }
+
+    pub(super) async fn head(self, key: &[u8]) -> Result<Head, StoreError> {
+        head_of(key, self.one(key.to_vec()).await?.as_deref())
+    }
+
+    /// The first values of a range.
+    pub(super) async fn range(self, keys: Range<Vec<u8>>, at_most: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.found(keys, at_most).await?.into_iter().collect()
+    }
+
+    /// The last values of a range, the last one first.
+    pub(super) async fn last(self, keys: Range<Vec<u8>>, at_most: usize) -> Result<Vec<KeyValue>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.bytes.range(self.cell, keys, true, at_most).await?.into_iter().collect()
+    }
+
+    async fn found(
+        self,
+        keys: Range<Vec<u8>>,
+        at_most: usize,
+    ) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError> {
+        if keys.is_empty() || at_most == 0 {
+            return Ok(Vec::new());
+        }
+        self.bytes.range(self.cell, keys, false, at_most).await
+    }
+
+    /// All values of a range.
+    pub(super) async fn all(self, keys: Range<Vec<u8>>) -> Result<Vec<KeyValue>, StoreError> {
+        let mut scan = Scan::new(self, keys);
+        let mut found = Vec::new();
+        while let Some(entry) = scan.next().await? {
+            found.push(entry);
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn all_with(self, prefix: &[u8]) -> Result<Vec<KeyValue>, StoreError> {
+        self.all(with_prefix(prefix)).await
+    }
+}
+
+/// The values of a range one by one, read a page at a time.
+pub(super) struct Scan<'b> {
+    reads: Reads<'b>,
+    rest: Option<Range<Vec<u8>>>,
+    page: std::vec::IntoIter<Result<KeyValue, StoreError>>,
+}
+
+impl<'b> Scan<'b> {
+    pub(super) fn new(reads: Reads<'b>, keys: Range<Vec<u8>>) -> Self {
+        Self { reads, rest: Some(keys), page: Vec::new().into_iter() }
+    }
+
+    /// # Errors
+    /// If the next value is damaged, or nothing can be read. Those behind a damaged one come with the next calls.
+    pub(super) async fn next(&mut self) -> Result<Option<KeyValue>, StoreError> {
+        loop {
+            if let Some(entry) = self.page.next() {
+                return entry.map(Some);
+            }
+            let Some(keys) = self.rest.take() else { return Ok(None) };
+            let page = self.reads.found(keys.clone(), PAGE).await?;
+            // After as many values as were asked for, the last of which can be read, there may be more.
+            let is_full = page.iter().flatten().count() == PAGE;
+            if let Some(Ok((last, _))) = page.last().filter(|_| is_full) {
+                self.rest = Some([&last[..], &[0]].concat()..keys.end);
+            }
+            self.page = page.into_iter();
+        }
+    }
+}
+
+pub(super) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(value).map_err(|error| StoreError::corrupt(key, error))
+}
+
+/// The head under a key; an empty one if there is none.
+pub(super) fn head_of(key: &[u8], value: Option<&[u8]>) -> Result<Head, StoreError> {
+    let Some(value) = value else { return Ok(Head::default()) };
+    Head::decode(value).ok_or_else(|| StoreError::corrupt(key, "it is no head of lists and sums"))
+}

@@ -1,0 +1,394 @@
+//! The store's verbs.
+
+use std::{ops::RangeInclusive, sync::Arc};
+
+use async_trait::async_trait;
+use payments_core::{
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
+    PaymentId, Slot, Status, Timestamp, WebhookId, WorkspaceId,
+};
+
+use super::{
+    LayoutStore,
+    codec::Reader,
+    delivery,
+    entry::day_of,
+    event::{StoredEvent, balance_of, paid_in, told, volume_in},
+    head::read_day,
+    idempotency, keys,
+    list::List,
+    lists,
+    payment::{self, StoredPayment},
+    payment_list,
+    reads::parse,
+    work,
+};
+use crate::{
+    domain::{
+        ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
+        Session, StoredResponse, StoredToken, Totals, Workspace,
+    },
+    store::{
+        Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
+        Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store,
+        StoreError, TransactionEntry, TransactionsFrom, Work,
+        bytes::{Bytes, with_prefix},
+        first_planned,
+    },
+};
+
+#[async_trait]
+impl<B: Bytes> Store for LayoutStore<B> {
+    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        debug_assert!(change.has_one_home(), "{change:?}");
+        let cell = self.bytes.cell_of(change.home());
+        let leases = Arc::clone(&self.leases);
+        let (committed, added) = self
+            .decide(cell, move |draft| {
+                // Claims end by themselves; they are looked at when the change is decided.
+                if !planted!(ClaimNotChecked) && change.under.iter().any(|claim| !leases.holds(claim)) {
+                    return Err(Conflict::WorkLost.into());
+                }
+                Ok((draft.apply(&change)?, draft.outbox))
+            })
+            .await?;
+        self.outbox.inc_by(added);
+        Ok(committed)
+    }
+
+    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+        self.claim_due(queue, lease, at_most).await
+    }
+
+    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        let mut planned = Vec::new();
+        for reads in self.cells() {
+            planned.extend(work::planned(reads, queue, after, at_most).await?);
+        }
+        planned.sort_by_key(|(time, _)| *time);
+        first_planned(planned.into_iter().map(Ok), at_most)
+    }
+
+    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+        let is_pending = self.of(endpoint.slot()).one(keys::lane(endpoint)).await?.is_some();
+        Ok(if is_pending { self.leases.claim(Work::Lane(endpoint.clone()), lease) } else { None })
+    }
+
+    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
+        Ok(self.leases.renew(claim, lease))
+    }
+
+    async fn release(&self, claims: &[Claim]) -> Result<()> {
+        claims.iter().for_each(|claim| self.leases.release(claim));
+        Ok(())
+    }
+
+    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
+        self.prune_index(what, before, at_most).await
+    }
+
+    fn backups(&self) -> Option<&dyn Backups> {
+        self.bytes.backups()
+    }
+
+    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
+        // Before the reading: a key that changes meanwhile is read again.
+        let commit = self.bytes.last_commit();
+        if let Some(key) = self.keys.unchanged_since(hash, commit) {
+            return Ok(Some(key));
+        }
+        let record = self.of(Slot::FIRST).one(keys::api_key(hash)).await?;
+        record.map(|record| self.keys.parse(hash, record, commit)).transpose()
+    }
+
+    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
+        let mut found = Vec::new();
+        for workspace in self.workspace_ids().await? {
+            found.extend(self.api_keys_of(&workspace).await?);
+        }
+        Ok(found)
+    }
+
+    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+        let reads = self.of(workspace.slot());
+        let ids = reads.all_with(&keys::api_keys_of(workspace)).await?;
+        let hashes: Vec<_> = ids.into_iter().filter_map(|(_, hash)| hash.try_into().ok().map(KeyHash)).collect();
+        let keys: Vec<_> = hashes.iter().map(keys::api_key).collect();
+        let records = self.of(Slot::FIRST).get(keys.clone()).await?;
+        let found = hashes.into_iter().zip(keys).zip(records);
+        let found = found.filter_map(|((hash, key), record)| Some(parse(&key, &record?).map(|it| (hash, it))));
+        found.collect()
+    }
+
+    async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
+        let Ok(id) = id.parse::<WorkspaceId>() else { return Ok(None) };
+        self.of(id.slot()).json(keys::workspace(&id)).await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<Workspace>> {
+        let mut found = Vec::new();
+        for id in self.workspace_ids().await? {
+            found.extend(self.of(id.slot()).json(keys::workspace(&id)).await?);
+        }
+        Ok(found)
+    }
+
+    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
+        let reads = self.of(developer.slot());
+        let Some(id) = reads.one(keys::workspace_of(developer)).await? else { return Ok(None) };
+        let id = str::from_utf8(&id).ok().and_then(|id| id.parse::<WorkspaceId>().ok());
+        match id {
+            Some(id) => reads.json(keys::workspace(&id)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
+        let head = self.of(scope.developer_id.slot()).head(&keys::head_of_scope(scope)).await?;
+        let payments = u64::try_from(head.sum(&paid_in(currency))).unwrap_or_default();
+        let volume_minor = head.sum(&volume_in(currency));
+        Ok(Totals { balance_minor: head.sum(&balance_of(currency, LedgerAccount::Merchant)), volume_minor, payments })
+    }
+
+    async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>> {
+        let reads = self.of(scope.developer_id.slot());
+        let head = reads.head(&keys::head_of_scope(scope)).await?;
+        let (first, last) = (keys::day(scope, currency, *days.start()), keys::day(scope, currency, *days.end()));
+        let prefix = keys::days(scope, currency);
+        let mut found = Vec::new();
+        for (key, value) in reads.all(first..[&last[..], &[0]].concat()).await? {
+            let day = str::from_utf8(&key[prefix.len()..]).ok().and_then(|day| day.parse::<Day>().ok());
+            let totals = read_day(&mut Reader(&value));
+            let (Some(day), Some(totals)) = (day, totals) else {
+                return Err(StoreError::corrupt(&key, "it is no day's totals"));
+            };
+            found.push((day, totals));
+        }
+        // The last day is in the head, and may have become an earlier one since the head was read.
+        let last = head.days.get(&currency).map(|(day, totals)| (day_of(*day), *totals));
+        if let Some((day, totals)) = last.filter(|(day, _)| days.contains(day)) {
+            found.retain(|(other, _)| *other != day);
+            found.push((day, totals));
+            found.sort_by_key(|(day, _)| *day);
+        }
+        Ok(found)
+    }
+
+    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
+        self.of(developer.slot()).json(keys::app(developer, id)).await
+    }
+
+    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
+        self.of(scope.developer_id.slot()).json(keys::log_part(scope, place)).await
+    }
+
+    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
+        let found = self.of(developer.slot()).all_with(&keys::apps_of(developer)).await?;
+        found.iter().map(|(key, value)| parse(key, value)).collect()
+    }
+
+    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
+        idempotency::stored(self.of(key.scope.developer_id.slot()), key).await
+    }
+
+    async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
+        Ok(StoredPayment::read(self.of(id.slot()), id).await?.map(|stored| stored.session.into_owned()))
+    }
+
+    async fn manual_settlements(&self) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::settlements()).await
+    }
+
+    async fn manual_reviews(&self) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::reviews()).await
+    }
+
+    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
+        let mut found = Vec::new();
+        for reads in self.cells() {
+            let gauges = reads.head(&keys::gauges()).await?;
+            for (name, count) in gauges.sums {
+                let Some((environment, status)) = name.strip_prefix("payments.").and_then(|it| it.split_once('.'))
+                else {
+                    continue;
+                };
+                let of = [Environment::Live, Environment::Test].into_iter().find(|it| it.as_str() == environment);
+                let count = u64::try_from(count).unwrap_or_default();
+                found.extend(of.map(|environment| (environment, Status::from(status), count)));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn waiting_deliveries(&self) -> Result<u64> {
+        let mut waiting = 0;
+        for reads in self.cells() {
+            waiting += u64::try_from(reads.head(&keys::gauges()).await?.sum("waiting")).unwrap_or_default();
+        }
+        Ok(waiting)
+    }
+
+    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
+        let mut oldest: Option<Timestamp> = None;
+        for reads in self.cells() {
+            oldest = oldest.into_iter().chain(work::oldest_in_outbox(reads).await?).min();
+        }
+        Ok(oldest)
+    }
+
+    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
+        self.of(Slot::FIRST).json(keys::gateway_token(name)).await
+    }
+
+    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
+        let key = keys::payment(id);
+        let Some(record) = self.of(id.slot()).one(key.clone()).await? else { return Ok(None) };
+        payment::served(&key, record, scope)
+    }
+
+    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>> {
+        payment_list::payments(self.of(scope.developer_id.slot()), scope, status, page).await
+    }
+
+    async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>> {
+        payment_list::payments_from(self.of(scope.developer_id.slot()), scope, source, from, at_most).await
+    }
+
+    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
+        self.of(id.slot()).json(keys::endpoint(id)).await
+    }
+
+    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
+        let reads = self.of(scope.developer_id.slot());
+        let mut range = with_prefix(&keys::endpoints_of(scope));
+        if let Some(after) = after {
+            range.start = [&keys::endpoint_of(scope, after)[..], &[0]].concat();
+        }
+        let ids = reads.range(range, at_most).await?;
+        let keys: Vec<_> =
+            ids.iter().filter_map(|(key, _)| keys::id_at_end(key)).map(|id| keys::endpoint(&id)).collect();
+        let records = reads.get(keys.clone()).await?;
+        let found = keys.iter().zip(records).filter_map(|(key, record)| Some(parse(key, &record?)));
+        found.collect()
+    }
+
+    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
+        let reads = self.of(id.slot());
+        let is_pending = StoredEvent::read(reads, id).await?.is_some_and(|event| event.pending.is_some());
+        if !is_pending {
+            return Ok(None);
+        }
+        let Some(told) = told(reads, std::slice::from_ref(id)).await?.pop() else { return Ok(None) };
+        let at = keys::event(id);
+        let missing = || StoreError::corrupt(&at, "its payment is not there");
+        let session = self.session(&told.event.payment).await?.ok_or_else(missing)?;
+        let StoredEvent { event: kind, created_at, pending, .. } = told.event;
+        let event = PendingEvent::new(&session, id.clone(), kind, created_at, &told.data);
+        let event = event.map_err(|error| StoreError::corrupt(&at, error))?;
+        let event = PendingEvent { after: pending.and_then(|pending| pending.after), ..event };
+        let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
+        Ok(Some((event, endpoints)))
+    }
+
+    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
+        lists::events(self.of(scope.developer_id.slot()), scope, from, at_most).await
+    }
+
+    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
+        let event = StoredEvent::read(self.of(id.slot()), id).await?;
+        Ok(event.filter(|event| event.scope == *scope).map(|event| event.payment))
+    }
+
+    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
+        let reads = self.of(scope.developer_id.slot());
+        let mut found = Vec::new();
+        for payment in payments {
+            let stored = StoredPayment::read(reads, payment).await?.filter(|it| it.session.scope() == *scope);
+            let Some(stored) = stored else { continue };
+            let events = told(reads, &stored.events).await?.into_iter().map(|told| {
+                let StoredEvent { id, event: kind, created_at, .. } = told.event;
+                EventWrite { id, kind, created_at, data: told.data }
+            });
+            found.push((payment.clone(), events.collect()));
+        }
+        Ok(found)
+    }
+
+    async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>> {
+        lists::transactions(self.of(scope.developer_id.slot()), scope, from, at_most).await
+    }
+
+    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>> {
+        let reads = self.of(payment.slot());
+        let mut found = lists::first_deliveries(reads, List::deliveries_of(payment), at_most).await?;
+        found.retain(|it| it.scope() == *scope);
+        Ok(found)
+    }
+
+    async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        lists::deliveries_from(self.of(to.slot()), List::deliveries_to(scope, to), from, at_most).await
+    }
+
+    async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
+        let list = to.map_or_else(|| List::deliveries(scope), |to| List::deliveries_to(scope, to));
+        let Page { items, total, page, limit, unknown } =
+            lists::deliveries(self.of(scope.developer_id.slot()), list, page).await?;
+        Ok(Page { items: items.into_iter().map(|it| it.delivery).collect(), total, page, limit, unknown })
+    }
+
+    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
+        work::outbox(self.of(endpoint.slot()), endpoint, at_most).await
+    }
+
+    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
+        Ok(delivery::read(self.of(id.slot()), std::slice::from_ref(id)).await?.pop())
+    }
+}
+
+impl<B: Bytes> LayoutStore<B> {
+    /// The ids of all workspaces, in their order in each cell.
+    async fn workspace_ids(&self) -> Result<Vec<WorkspaceId>> {
+        let mut found = Vec::new();
+        for reads in self.cells() {
+            found.extend(reads.all_with(&keys::workspaces()).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// The payments that an index of each cell names, oldest first.
+    async fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>> {
+        let mut ids: Vec<PaymentId> = Vec::new();
+        for reads in self.cells() {
+            ids.extend(reads.all_with(prefix).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
+        }
+        ids.sort();
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(self.session(&id).await?);
+        }
+        Ok(found)
+    }
+}

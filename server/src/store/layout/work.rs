@@ -1,0 +1,189 @@
+//! Work that is due, and what is due next.
+
+use std::collections::HashSet;
+
+use payments_core::{DeliveryId, PaymentId, Timestamp, WebhookId};
+
+use super::{
+    LayoutStore,
+    entry::owners_at,
+    keys::{self, CHECKS, EXPIRIES, RETRIES, TimeIndex},
+    reads::{Reads, Scan},
+};
+use crate::store::{
+    Claim, Due, Lease, OutboxHead, Planned, Queue, Result, Work,
+    bytes::{Bytes, KeyValue, with_prefix},
+};
+
+/// What is due in a queue of a cell, the earliest first.
+pub(super) struct DueWork<'b> {
+    queue: Queue,
+    scan: Scan<'b>,
+    of_key: std::vec::IntoIter<Due>,
+}
+
+impl<'b> DueWork<'b> {
+    pub(super) fn new(reads: Reads<'b>, queue: Queue, now: Timestamp) -> Self {
+        let keys = match queue {
+            Queue::FanOut => with_prefix(&keys::pending_events()),
+            Queue::Lanes => with_prefix(&keys::lanes()),
+            Queue::Retries => RETRIES.before(now),
+            Queue::Expiry => EXPIRIES.before(now),
+            Queue::GatewayChecks => CHECKS.before(now),
+        };
+        Self { queue, scan: Scan::new(reads, keys), of_key: Vec::new().into_iter() }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Due>> {
+        loop {
+            if let Some(due) = self.of_key.next() {
+                return Ok(Some(due));
+            }
+            let Some((key, value)) = self.scan.next().await? else { return Ok(None) };
+            self.of_key = due_of(self.queue, &key, &value).into_iter();
+        }
+    }
+}
+
+impl<B: Bytes> LayoutStore<B> {
+    /// Claims work that is due, the earliest first in each cell.
+    pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for reads in self.cells() {
+            let mut due = DueWork::new(reads, queue, lease.now);
+            let mut waiting = Vec::new();
+            self.leases.drop_ended(lease);
+            while claims.len() < at_most {
+                let (work, payment) = match due.next().await {
+                    Ok(Some(due)) => due,
+                    Ok(None) => break,
+                    // The claims so far are work; the next call meets the error again.
+                    Err(_) if !claims.is_empty() => break,
+                    Err(error) => return Err(error),
+                };
+                if payment.as_ref().is_some_and(|payment| waiting.contains(payment)) {
+                    continue;
+                }
+                match self.leases.claim(work, lease) {
+                    Some(claim) => claims.push(claim),
+                    None => waiting.extend(payment),
+                }
+            }
+        }
+        Ok(claims)
+    }
+}
+
+/// The work that a key of a queue names.
+fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Due> {
+    match queue {
+        // An unreadable one too: reading it says what is wrong, and does not stop the others.
+        Queue::FanOut => {
+            let payment = str::from_utf8(value).ok().and_then(|id| id.parse().ok());
+            keys::id_at_end(key).map(|id| (Work::FanOut(id), payment)).into_iter().collect()
+        }
+        Queue::Lanes => keys::id_at_end(key).map(|id| (Work::Lane(id), None)).into_iter().collect(),
+        Queue::Retries | Queue::Expiry | Queue::GatewayChecks => {
+            works_at(queue, key, value).into_iter().map(|work| (work, None)).collect()
+        }
+    }
+}
+
+fn works_at(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Work> {
+    let Some((index, work)) = by_time(queue) else { return Vec::new() };
+    let owners = owners_at(index, key, value).into_iter();
+    owners.filter_map(|owner| work(str::from_utf8(&owner).ok()?)).collect()
+}
+
+/// The work of an owner.
+type OfOwner = fn(&str) -> Option<Work>;
+
+/// The index of a queue by time, and the work of an owner.
+fn by_time(queue: Queue) -> Option<(TimeIndex, OfOwner)> {
+    match queue {
+        Queue::FanOut | Queue::Lanes => None,
+        Queue::Retries => Some((RETRIES, |id| id.parse::<DeliveryId>().ok().map(Work::Retry))),
+        Queue::Expiry => Some((EXPIRIES, |id| id.parse::<PaymentId>().ok().map(Work::Expiry))),
+        Queue::GatewayChecks => Some((CHECKS, |id| id.parse::<PaymentId>().ok().map(Work::GatewayCheck))),
+    }
+}
+
+/// The first pieces of work of a cell that are planned after a time, at least `at_most` if there are as many: all of one time
+/// come together.
+pub(super) async fn planned(reads: Reads<'_>, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+    let Some((index, _)) = by_time(queue) else { return Ok(Vec::new()) };
+    let mut scan = Scan::new(reads, index.after(after));
+    let mut first: Vec<Planned> = Vec::new();
+    while let Some((key, value)) = scan.next().await? {
+        let Some(time) = index.time_of(&key) else { continue };
+        if first.len() >= at_most && first.last().is_some_and(|(last, _)| *last != time) {
+            break;
+        }
+        first.extend(works_at(queue, &key, &value).into_iter().map(|work| (time, work)));
+    }
+    Ok(first)
+}
+
+/// The oldest deliveries of an endpoint's outbox.
+pub(super) async fn outbox(reads: Reads<'_>, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
+    // Deliveries become durable and end while their keys are read. A delivery that only the second reading has may follow
+    // one that the second reading passed too early. So the head ends before it, and the next reading takes the rest.
+    loop {
+        let before: HashSet<DeliveryId> = names(reads, endpoint, at_most).await?.into_iter().collect();
+        let mut ids = names(reads, endpoint, at_most).await?;
+        let found = ids.len();
+        ids.truncate(ids.iter().take_while(|id| before.contains(id)).count());
+        let is_all = ids.len() == found && found < at_most;
+        if is_all || !ids.is_empty() {
+            return Ok(OutboxHead { ids, is_all });
+        }
+    }
+}
+
+/// The first deliveries of an outbox. A key without a valid name does not count.
+async fn names(reads: Reads<'_>, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>> {
+    let found = reads.range(with_prefix(&keys::outbox_of(endpoint)), at_most).await?;
+    Ok(found.iter().filter_map(|(key, _)| keys::id_at_end(key)).collect())
+}
+
+/// Since when the first delivery of each outbox of a cell is due, and of these the oldest.
+pub(super) async fn oldest_in_outbox(reads: Reads<'_>) -> Result<Option<Timestamp>> {
+    let mut oldest: Option<Timestamp> = None;
+    for (lane, _) in reads.all_with(&keys::lanes()).await? {
+        let Some(endpoint) = keys::id_at_end::<WebhookId>(&lane) else { continue };
+        let first = reads.range(with_prefix(&keys::outbox_of(&endpoint)), 1).await?;
+        let since = first.first().and_then(due_since);
+        oldest = oldest.into_iter().chain(since).min();
+    }
+    Ok(oldest)
+}
+
+/// Since when a delivery of an outbox is due.
+fn due_since((key, value): &KeyValue) -> Option<Timestamp> {
+    let millis = str::from_utf8(value).ok().and_then(|millis| millis.parse().ok());
+    let due_since = millis.and_then(|millis| Timestamp::from_millis(millis).ok());
+    due_since.or_else(|| keys::id_at_end::<DeliveryId>(key)?.created_at())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::{ServerId, Store as _, layout::MemoryStore};
+
+    #[tokio::test]
+    async fn work_before_unreadable_work_is_claimed_and_the_next_call_reports_the_error() {
+        let store = Arc::new(MemoryStore::default());
+        let lane = |nth: u8| keys::lane(&format!("wh_{nth}").parse().unwrap());
+        (1..=4).for_each(|nth| store.bytes.set(&lane(nth), Vec::new()));
+        store.bytes.damage(&lane(3));
+        let lease = Lease::new(ServerId([1; 16]), Timestamp::UNIX_EPOCH, 10);
+        let claims = store.claim(Queue::Lanes, &lease, 9).await.unwrap();
+        let names: Vec<_> = claims.iter().map(|claim| claim.work.clone()).collect();
+        assert_eq!(names, ["wh_1", "wh_2"].map(|id| Work::Lane(id.parse().unwrap())));
+        assert!(store.claim(Queue::Lanes, &lease, 9).await.is_err());
+        store.bytes.mend();
+        assert_eq!(store.claim(Queue::Lanes, &lease, 1).await.unwrap().len(), 1);
+    }
+}
