@@ -1,10 +1,9 @@
 //! The administrative commands, such as `keys create`. A running server executes them; without one, this process opens
 //! the store and executes them itself.
 
-use std::{fs, io, path::absolute, sync::Arc, time::Duration};
+use std::{fs, io, path::absolute, sync::Arc};
 
-use payments_core::{FeeRate, Timestamp};
-use tokio_util::task::TaskTracker;
+use payments_core::Timestamp;
 
 use crate::{
     admin_socket,
@@ -13,8 +12,6 @@ use crate::{
         Admin, AdminArgs, AdminCommand, AppsCommand, DeliveriesCommand, KeysCommand, Location, ReconcileCommand,
         RefundsCommand, WorkspacesCommand,
     },
-    delivery::{Sender, TargetPolicy},
-    descriptors::Shares,
     domain::Brand,
     failure::Failure,
     gateway::Gateways,
@@ -22,12 +19,9 @@ use crate::{
     metrics::Metrics,
     no_store::no_store_in,
     operations::print_backup,
-    service::{
-        AdminReply, AdminRequest, AppRow, CheckPlaces, Claims, KeyRow, KeyUses, RefundRow, RequestLog, ReviewRow,
-        Service, Settings, Turns, UnknownKeys, WorkspaceRow,
-    },
+    service::{AdminReply, AdminRequest, AppRow, Directory, KeyRow, RefundRow, ReviewRow, WorkspaceRow},
     store::{
-        ServerId, Store,
+        Store,
         embedded::{self, EmbeddedStore},
         postgres::PostgresStore,
     },
@@ -63,7 +57,7 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
                 begin(&request, &target.to_string(), missing)?;
             }
             let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient), Metrics::new().commits).await?;
-            let reply = execute(Arc::new(store), ambient, request).await?;
+            let reply = execute(store, ambient, request).await;
             closing.wait().await;
             reply
         }
@@ -78,12 +72,17 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
                     begin(&request, &absolute(&directory)?.display().to_string(), missing)?;
                 }
                 let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), Metrics::new().commits)?;
-                let reply = execute(Arc::new(store), ambient, request).await?;
+                let reply = execute(store, ambient, request).await;
                 tokio::task::spawn_blocking(|| closing.wait()).await?;
                 reply
             }
         },
     })
+}
+
+/// Executes a request in this process, which has no gateways.
+async fn execute(store: impl Store, ambient: Arc<dyn Ambient>, request: AdminRequest) -> AdminReply {
+    Directory { store: Arc::new(store), ambient }.administer(&Gateways::none(), request).await
 }
 
 /// Lets only a new workspace begin a store. Everything else is about records that a store has.
@@ -157,43 +156,6 @@ fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
         }) => (AdminRequest::ResolveReview { payment, note, outcome, transaction }, args),
         AdminCommand::Backup { directory, args } => (AdminRequest::BackUp { directory: absolute(directory)? }, args),
     })
-}
-
-/// Executes a request in this process.
-async fn execute(
-    store: Arc<dyn Store>,
-    ambient: Arc<dyn Ambient>,
-    request: AdminRequest,
-) -> Result<AdminReply, Failure> {
-    let targets = TargetPolicy::new(false);
-    let service = Service {
-        gateways: Gateways::none(),
-        store,
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default())?),
-        server: ServerId(ambient.random()),
-        ambient,
-        key_uses: KeyUses::default(),
-        unknown_keys: UnknownKeys::default(),
-        request_log: RequestLog::default(),
-        claims: Claims::new(&Metrics::new().outside_effects),
-        check_places: CheckPlaces::new(&Metrics::new().gateway_checks),
-        turns: Turns::default(),
-        recoveries: Arc::default(),
-        fan_out: Arc::default(),
-        tasks: TaskTracker::new(),
-        settings: Settings {
-            base_url: String::new(),
-            session_ttl_seconds: 0,
-            delivery_body_days: None,
-            fee_rate: FeeRate::from_basis_points(0)?,
-            gateway_timeout: Duration::ZERO,
-            targets,
-            has_sandbox: false,
-            is_local: false,
-            max_webhook_endpoints: 0,
-        },
-    };
-    Ok(service.administer(request).await)
 }
 
 /// Prints a reply. That nobody reads is no failure, except for a key, which cannot be shown again.

@@ -30,8 +30,8 @@ use crate::{
     metrics::Metrics,
     operations,
     reach::Reach,
-    service::{CheckPlaces, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys},
-    store::{Series, ServerId},
+    service::{Service, Settings},
+    store::Series,
     terminal::Output,
     trace,
 };
@@ -189,33 +189,20 @@ fn service(
     let targets = TargetPolicy::new(args.allow_local_targets || front.reach == Reach::Local);
     let targets = targets.except(&front.base_url, front.address);
     let (calls, tracker) = (&metrics.gateways, &tasks.tracker);
-    Ok(Service {
-        gateways: Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, calls, tracker)?,
-        store,
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), &args.header_word, front.shares)?),
-        key_uses: KeyUses::default(),
-        unknown_keys: UnknownKeys::default(),
-        request_log: RequestLog::new(metrics.requests.not_logged.clone()),
-        claims: Claims::new(&metrics.outside_effects),
-        check_places: CheckPlaces::new(&metrics.gateway_checks),
-        turns: Turns::default(),
-        recoveries: Arc::default(),
-        fan_out: Arc::default(),
-        server: ServerId(ambient.random()),
-        tasks: tracker.clone(),
-        ambient,
-        settings: Settings {
-            base_url: front.base_url.clone(),
-            session_ttl_seconds: args.session_ttl,
-            delivery_body_days: Some(args.delivery_body_days).filter(|days| *days > 0),
-            fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
-            gateway_timeout,
-            targets,
-            has_sandbox: args.sandbox || front.reach == Reach::Local,
-            is_local: front.reach == Reach::Local,
-            max_webhook_endpoints: args.max_webhook_endpoints.into(),
-        },
-    })
+    let gateways = Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, calls, tracker)?;
+    let sender = Sender::new(Arc::clone(&ambient), targets.clone(), &args.header_word, front.shares)?;
+    let settings = Settings {
+        base_url: front.base_url.clone(),
+        session_ttl_seconds: args.session_ttl,
+        delivery_body_days: Some(args.delivery_body_days).filter(|days| *days > 0),
+        fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
+        gateway_timeout,
+        targets,
+        has_sandbox: args.sandbox || front.reach == Reach::Local,
+        is_local: front.reach == Reach::Local,
+        max_webhook_endpoints: args.max_webhook_endpoints.into(),
+    };
+    Ok(Service::new(store, ambient, sender, gateways, settings, metrics, tracker.clone()))
 }
 
 /// Prints what it is sent in a thread of its own, because the parent process may have closed our output, or read none of it.

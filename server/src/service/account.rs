@@ -7,7 +7,7 @@ use payments_core::{
     UnknownFields, Volume, WorkspaceProfile,
 };
 
-use super::{Caller, Record, Refused, Service};
+use super::{Caller, Directory, Record, Refused, Service};
 use crate::{
     domain::{Workspace, owner_of},
     metrics::Observed,
@@ -16,7 +16,7 @@ use crate::{
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
     pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, Refused> {
-        let workspace = self.workspace(caller.workspace_id.as_str()).await?;
+        let workspace = self.directory.workspace(caller.workspace_id.as_str()).await?;
         let (balances, volume) = self.totals(caller).await?;
         Ok(Account {
             workspace: WorkspaceProfile {
@@ -31,11 +31,6 @@ impl Service {
             volume,
             unknown: UnknownFields::new(),
         })
-    }
-
-    /// A workspace by its id.
-    pub(super) async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
-        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: Record::Workspace })
     }
 
     /// The balances in the key's environment.
@@ -60,14 +55,9 @@ impl Service {
         Ok((balances, volume))
     }
 
-    /// One of a developer's apps.
-    pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp, Refused> {
-        self.store.app(&owner_of(developer), id).await?.map(|app| app.app).ok_or(NO_APP)
-    }
-
     /// The developer's apps, oldest first.
     pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>, Refused> {
-        let apps = self.store.apps(&owner_of(&caller.scope.developer_id)).await?;
+        let apps = self.directory.store.apps(&owner_of(&caller.scope.developer_id)).await?;
         Ok(apps.into_iter().map(|app| app.app).collect())
     }
 
@@ -94,6 +84,18 @@ impl Service {
         let unknown = PaymentId::new(Slot::FIRST, self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&unknown).await?;
         Ok(self.store.prove_readiness().await?)
+    }
+}
+
+impl Directory {
+    /// A workspace by its id.
+    pub(super) async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
+        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: Record::Workspace })
+    }
+
+    /// One of a developer's apps.
+    pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp, Refused> {
+        self.store.app(&owner_of(developer), id).await?.map(|app| app.app).ok_or(NO_APP)
     }
 }
 

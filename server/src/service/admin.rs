@@ -9,7 +9,7 @@ use payments_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Record, Refused, Service,
+    Directory, Record, Refused, Service,
     account::NO_APP,
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
     failure::Failure,
+    gateway::Gateways,
     store::{BackedUp, Change, Write},
 };
 
@@ -178,12 +179,21 @@ pub(crate) struct KeyRow {
 }
 
 impl Service {
-    /// Runs a command from the command line.
+    /// Runs a command from the command line on a running server.
     pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
-        self.run(request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
+        let reply = self.directory.administer(&self.gateways, request).await;
+        self.fan_out.notify();
+        reply
+    }
+}
+
+impl Directory {
+    /// Runs a command from the command line. These gateways can be asked about payments.
+    pub(crate) async fn administer(&self, gateways: &Gateways, request: AdminRequest) -> AdminReply {
+        self.run(gateways, request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
     }
 
-    async fn run(&self, request: AdminRequest) -> Result<AdminReply, Failure> {
+    async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply, Failure> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
             AdminRequest::CreateKey { workspace, environment, app, only_its_app, name, scopes, expires_at } => {
@@ -217,7 +227,7 @@ impl Service {
                 let note = checked("note", &note, MAX_TEXT_BYTES)?;
                 let transaction =
                     transaction.as_deref().map(|it| checked("transaction", it, MAX_NAME_BYTES)).transpose()?;
-                let raw_status = self.resolve_review(&payment, note, outcome, transaction).await?;
+                let raw_status = self.resolve_review(gateways, &payment, note, outcome, transaction).await?;
                 AdminReply::Resolved { resolved: payment, raw_status }
             }
             AdminRequest::BackUp { directory } => {
@@ -230,7 +240,7 @@ impl Service {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
             }
             AdminRequest::GatewayToken => {
-                let until = self.gateways.token_valid_until().await;
+                let until = gateways.token_valid_until().await;
                 let until = until.ok_or("the running server has no credentials of bKash; restart it with them")??;
                 AdminReply::GatewayToken { gateway_token_until: until }
             }

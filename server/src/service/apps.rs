@@ -3,7 +3,7 @@
 use payments_core::{AppId, DeveloperApp, aliased::UnknownFields};
 
 use super::{
-    AdminReply, Refused, Service,
+    AdminReply, Directory, Refused,
     account::NO_APP,
     admin::{invalid, named},
     retry_on_conflict,
@@ -13,7 +13,7 @@ use crate::{
     store::{Change, Write},
 };
 
-impl Service {
+impl Directory {
     pub(super) async fn create_app(
         &self,
         workspace: &str,

@@ -64,9 +64,9 @@ impl Service {
         let payment = session.payment;
         let receipt = Receipt::of(&payment);
         let order = Some(payment.merchant_transaction_id).filter(|reference| *reference != payment.id.as_str());
-        let workspace = self.store.workspace_of(&owner_of(&payment.developer_id)).await?;
+        let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let app = match &payment.app_id {
-            Some(id) => self.store.app(&owner_of(&payment.developer_id), id).await?,
+            Some(id) => self.directory.store.app(&owner_of(&payment.developer_id), id).await?,
             None => None,
         };
         let (app_name, brand) = app.map(|app| (app.app.name, app.brand)).unzip();
@@ -132,7 +132,8 @@ impl Service {
         let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
         let decision = payments_core::create(params, self.new_payment(&sandbox, id, now));
         let session = Session::new(decision.payment.clone(), expires_at);
-        let Prepared { change, payment, .. } = self.prepare(decision, session, None, EventData::Wrapped, None)?;
+        let Prepared { change, payment, .. } =
+            self.records().prepare(decision, session, None, EventData::Wrapped, None)?;
         self.commit(change).await?;
         Ok(DemoCheckout {
             id: payment.id,
@@ -159,7 +160,7 @@ impl Service {
             let expired = self.expired(&session, now);
             let payment = expired.as_ref().unwrap_or(&session.payment);
             let decision = payments_core::decide(payment, Cause::CustomerLeft, now)?;
-            self.commit_decision(&session, session.next(), decision).await.map(drop)
+            self.records().commit_decision(&session, session.next(), decision).await.map(drop)
         })
         .await
     }
@@ -172,7 +173,7 @@ impl Service {
             let expired = self.expired(&session, now);
             let payment = expired.as_ref().unwrap_or(&session.payment);
             let decision = payments_core::decide(payment, Cause::Simulated(simulate.outcome), now)?;
-            Ok(Simulation::of(&self.commit_decision(&session, session.next(), decision).await?))
+            Ok(Simulation::of(&self.records().commit_decision(&session, session.next(), decision).await?))
         })
         .await
     }

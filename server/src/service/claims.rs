@@ -220,7 +220,7 @@ mod tests {
     async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let body = RawJson::new(r#"{"id":"wh_1"}"#).unwrap();
         let record = request.map(|request| request.to_record(body.clone(), service.ambient.now()));
-        service.commit_once(Change { idempotency: record, ..Change::default() }, body, request).await
+        service.records().commit_once(Change { idempotency: record, ..Change::default() }, body, request).await
     }
 
     #[tokio::test]

@@ -203,7 +203,7 @@ impl Service {
                 next.check_at = next_check(status, WaitsFor::Gateway, now, session.expires_at, now);
             }
         }
-        let payment = self.commit_decision(session, next, decision).await?;
+        let payment = self.records().commit_decision(session, next, decision).await?;
         tracing::info!(payment = %payment.id, status = payment.raw_status.as_str(), "applied the gateway's answer");
         Ok(payment)
     }

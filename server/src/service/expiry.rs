@@ -49,7 +49,7 @@ impl Service {
             return Ok(());
         }
         let decision = payments_core::decide(&session.payment, session.cause_of_end(), self.ambient.now())?;
-        let prepared = self.prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
+        let prepared = self.records().prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
         match self.commit(Change { under: vec![claim.clone()], ..prepared.change }).await.map_err(Refused::from) {
             // A concurrent change won. If the session is still open, a later poll claims it again.
             Err(Refused::Conflict) => Ok(()),

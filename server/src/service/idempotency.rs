@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use payments_core::{RawJson, Timestamp};
 
-use super::{Refused, Service, canonical};
+use super::{Refused, Service, canonical, records::Records};
 use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
 use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse};
 
@@ -92,10 +92,10 @@ impl IdempotentRequest {
     }
 }
 
-impl Service {
+impl Records<'_> {
     /// Commits a request's change. If another request with the same key committed first, returns its stored response.
     pub(super) async fn commit_once(
-        &self,
+        self,
         change: Change,
         body: RawJson,
         request: Option<&IdempotentRequest>,
@@ -108,7 +108,9 @@ impl Service {
             (Err(error), _) => Err(error.into()),
         }
     }
+}
 
+impl Service {
     /// The stored response of this request, if there is one. It is durable, so it is final.
     pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>, Refused> {
         let stored = self.store.stored_response(&request.key).await?;

@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use payments_core::FeeRate;
 use tokio_util::task::TaskTracker;
 
-use super::{Caller, CheckPlaces, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys};
+use super::{Caller, Service, Settings};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
     descriptors::Shares,
     domain::{ApiKey, Scope},
     gateway::Gateways,
-    metrics::BudgetMetrics,
-    store::{ServerId, layout::MemoryStore},
+    metrics::Metrics,
+    store::layout::MemoryStore,
 };
 
 /// How long a gateway may take.
@@ -22,33 +22,20 @@ pub(super) const BOUND: Duration = Duration::from_millis(10);
 pub(super) fn service() -> Arc<Service> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let targets = TargetPolicy::new(false);
-    Arc::new(Service {
-        store: Arc::new(MemoryStore::default()),
-        sender: Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default()).unwrap()),
-        ambient,
-        gateways: Gateways::none(),
-        key_uses: KeyUses::default(),
-        unknown_keys: UnknownKeys::default(),
-        request_log: RequestLog::default(),
-        claims: Claims::new(&BudgetMetrics::default()),
-        check_places: CheckPlaces::new(&BudgetMetrics::default()),
-        turns: Turns::default(),
-        recoveries: Arc::default(),
-        fan_out: Arc::default(),
-        server: ServerId([0; 16]),
-        tasks: TaskTracker::new(),
-        settings: Settings {
-            base_url: String::new(),
-            session_ttl_seconds: 0,
-            delivery_body_days: None,
-            fee_rate: FeeRate::from_basis_points(0).unwrap(),
-            gateway_timeout: BOUND,
-            targets,
-            has_sandbox: false,
-            is_local: false,
-            max_webhook_endpoints: 100,
-        },
-    })
+    let sender = Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default()).unwrap();
+    let settings = Settings {
+        base_url: String::new(),
+        session_ttl_seconds: 0,
+        delivery_body_days: None,
+        fee_rate: FeeRate::from_basis_points(0).unwrap(),
+        gateway_timeout: BOUND,
+        targets,
+        has_sandbox: false,
+        is_local: false,
+        max_webhook_endpoints: 100,
+    };
+    let (store, gateways, metrics) = (Arc::new(MemoryStore::default()), Gateways::none(), Metrics::new());
+    Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, TaskTracker::new()))
 }
 
 /// Who uses a key of this scope.

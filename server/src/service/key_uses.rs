@@ -99,12 +99,12 @@ impl Service {
     }
 
     async fn store_use(&self, hash: KeyHash, at: Timestamp) -> Result<(), Refused> {
-        let Some(key) = self.store.api_key(&hash).await? else { return Ok(()) };
+        let Some(key) = self.directory.store.api_key(&hash).await? else { return Ok(()) };
         if key.last_used_at.is_some_and(|known| known >= at) {
             return Ok(());
         }
         let used = ApiKey { version: key.version + 1, last_used_at: Some(at), ..ApiKey::clone(&key) };
-        Ok(self.commit(Change::of(Write::ApiKey(hash, Box::new(used)))).await?)
+        Ok(self.directory.commit(Change::of(Write::ApiKey(hash, Box::new(used)))).await?)
     }
 }
 
@@ -146,10 +146,11 @@ mod tests {
     #[tokio::test]
     async fn the_last_use_of_each_key_is_stored_and_an_older_one_is_not() {
         let service = service();
-        let workspace = service.new_workspace("Rahim", "rahim");
+        let workspace = service.directory.new_workspace("Rahim", "rahim");
         let (key, other) = ("sk_test_1", "sk_test_2");
         for key in [key, other] {
-            let (hash, record) = service.new_api_key(&workspace, Environment::Test, KeyLimits::default(), key);
+            let (hash, record) =
+                service.directory.new_api_key(&workspace, Environment::Test, KeyLimits::default(), key);
             service.commit(Change::of(Write::ApiKey(hash, record))).await.unwrap();
         }
         let last_use = async |key: &str| service.store.api_key(&KeyHash::of(key)).await.unwrap().unwrap().last_used_at;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, UnknownFields, WorkspaceId};
 
-use super::{Refused, Service};
+use super::{Directory, Refused, Service};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
 
 /// The public test key of the sandbox workspace.
@@ -42,7 +42,7 @@ impl Service {
         if self.unknown_keys.has(&hash) {
             return Ok(None);
         }
-        let key = self.store.api_key(&hash).await?;
+        let key = self.directory.store.api_key(&hash).await?;
         let Some(key) = key.filter(|key| key.revoked_at.is_none() && key.scope.environment == environment) else {
             self.unknown_keys.note(hash);
             return Ok(None);
@@ -62,7 +62,7 @@ impl Service {
 
     /// The newest API keys of the caller's workspace and environment, newest first.
     pub(crate) async fn own_keys(&self, caller: &Caller) -> Result<Vec<payments_core::ApiKey>, Refused> {
-        let keys = self.store.api_keys_of(&caller.workspace_id).await?.into_iter().rev().map(|(_, key)| key);
+        let keys = self.directory.store.api_keys_of(&caller.workspace_id).await?.into_iter().rev().map(|(_, key)| key);
         let own = keys.filter(|key| key.scope.environment == caller.scope.environment).take(MAX_LISTED);
         let listed = own.map(|key| payments_core::ApiKey {
             is_current: key.id == caller.id,
@@ -79,7 +79,9 @@ impl Service {
         });
         Ok(listed.collect())
     }
+}
 
+impl Directory {
     pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {
         let (slot, now) = (Slot::of_random(self.ambient.random()), self.ambient.now());
         Workspace {

@@ -82,7 +82,7 @@ impl Service {
         };
         next.return_to(nth, now);
         next.check_at = None;
-        let payment = self.commit_decision(session, next, decision).await?;
+        let payment = self.records().commit_decision(session, next, decision).await?;
         tracing::info!(payment = %payment.id, "the money of an earlier attempt arrived");
         Ok(())
     }

@@ -3,10 +3,10 @@
 use payments_core::{Cause, Currency, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Service, admin::invalid, retry_on_conflict};
+use super::{Directory, Refused, admin::invalid, retry_on_conflict};
 use crate::{
     domain::{ManualSettlement, Resolution, Session},
-    gateway::AttemptState,
+    gateway::{AttemptState, Gateways},
 };
 
 const CONFIRMED: Cause = Cause::GatewayConfirmed;
@@ -53,7 +53,7 @@ pub(crate) enum ManualOutcome {
     NotRefunded,
 }
 
-impl Service {
+impl Directory {
     /// Lists the refunds that need manual settlement.
     pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>, Refused> {
         let sessions = self.store.manual_settlements().await?;
@@ -82,7 +82,7 @@ impl Service {
         retry_on_conflict(|| async {
             let session = match id.starts_with(RefundId::PREFIX) {
                 true => self.session_of_refund(id).await?,
-                false => self.session(id).await?,
+                false => self.records().session(id).await?,
             };
             let payment = session.payment.id.clone();
             let is_this = |refund: &RefundId| refund.as_str() == id || payment.as_str() == id;
@@ -106,7 +106,7 @@ impl Service {
             let settlement = ManualSettlement { refund, reference: reference.to_owned(), settled_at: now };
             let mut next = Session { payment: settled, ..session.next() };
             next.settlements.push(settlement.clone());
-            self.commit_without_event(&session, next).await?;
+            self.records().commit_without_event(&session, next).await?;
             Ok((payment, settlement))
         })
         .await
@@ -142,6 +142,7 @@ impl Service {
     /// Records how a person resolved a discrepancy. Returns the payment's status afterwards.
     pub(super) async fn resolve_review(
         &self,
+        gateways: &Gateways,
         id: &str,
         note: &str,
         outcome: Option<ManualOutcome>,
@@ -151,7 +152,7 @@ impl Service {
             return Err(invalid("a transaction is what paid the payment: give it with --as paid").into());
         }
         retry_on_conflict(|| async {
-            let session = self.session(id).await?;
+            let session = self.records().session(id).await?;
             let now = self.ambient.now();
             let mut next = session.next();
             let Some(review) = next.review.as_mut().filter(|review| review.resolved.is_none()) else {
@@ -165,7 +166,7 @@ impl Service {
                 Some(ManualOutcome::Paid) => {
                     // Refuse before asking the gateway.
                     payments_core::transition(&session.payment.raw_status, session.payment.environment, &CONFIRMED)?;
-                    let paid_by = self.transaction_of(&session, transaction).await?;
+                    let paid_by = transaction_of(gateways, &session, transaction).await?;
                     if let Some(attempt) = &mut next.attempt {
                         attempt.transaction = Some(paid_by);
                     }
@@ -177,37 +178,14 @@ impl Service {
                     return Err(invalid(message).into());
                 }
                 None => {
-                    self.commit_without_event(&session, next).await?;
+                    self.records().commit_without_event(&session, next).await?;
                     return Ok(session.payment.raw_status);
                 }
             };
             let decision = payments_core::decide(&session.payment, cause, now)?;
-            Ok(self.commit_decision(&session, next, decision).await?.raw_status)
+            Ok(self.records().commit_decision(&session, next, decision).await?.raw_status)
         })
         .await
-    }
-
-    /// The gateway's transaction of a payment that a person found paid: given, or as the gateway says.
-    async fn transaction_of(&self, session: &Session, given: Option<&str>) -> Result<String, Refused> {
-        let asked = match (given, &session.attempt) {
-            (Some(given), _) => return Ok(given.to_owned()),
-            (None, Some(attempt)) => match self.gateways.of_attempt(attempt) {
-                Ok(gateway) => gateway.query(&session.payment, attempt).await,
-                Err(error) => Err(error),
-            },
-            (None, None) => return Err(invalid("this payment has no attempt at a gateway").into()),
-        };
-        let why = match asked {
-            Ok(
-                AttemptState::Paid { transaction } | AttemptState::Discrepancy { transaction: Some(transaction), .. },
-            ) => {
-                return Ok(transaction);
-            }
-            Ok(_) => "the gateway does not say that it has the money".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        Err(invalid(format!("{why}; name the transaction that paid it with --transaction, so that it can be refunded"))
-            .into())
     }
 
     /// Ends a pending refund as a person found it at the gateway. `next` is the session afterwards, except for the refund.
@@ -215,12 +193,33 @@ impl Service {
         let pending = next.pending_refund.take().ok_or_else(|| invalid("this payment has no pending refund"))?;
         next.check_at = None;
         if is_made {
-            self.record_refund(session, next, &pending).await?;
-            return Ok(self.session(session.payment.id.as_str()).await?.payment.raw_status);
+            self.records().record_refund(session, next, &pending).await?;
+            return Ok(self.records().session(session.payment.id.as_str()).await?.payment.raw_status);
         }
         let words = "The operator found that the gateway did not make the refund.";
         next.record(self.ambient.now(), TimelineKind::RefundRefused, words);
-        self.commit_without_event(session, next).await?;
+        self.records().commit_without_event(session, next).await?;
         Ok(session.payment.raw_status.clone())
     }
+}
+
+/// The gateway's transaction of a payment that a person found paid: given, or as the gateway says.
+async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&str>) -> Result<String, Refused> {
+    let asked = match (given, &session.attempt) {
+        (Some(given), _) => return Ok(given.to_owned()),
+        (None, Some(attempt)) => match gateways.of_attempt(attempt) {
+            Ok(gateway) => gateway.query(&session.payment, attempt).await,
+            Err(error) => Err(error),
+        },
+        (None, None) => return Err(invalid("this payment has no attempt at a gateway").into()),
+    };
+    let why = match asked {
+        Ok(AttemptState::Paid { transaction } | AttemptState::Discrepancy { transaction: Some(transaction), .. }) => {
+            return Ok(transaction);
+        }
+        Ok(_) => "the gateway does not say that it has the money".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(invalid(format!("{why}; name the transaction that paid it with --transaction, so that it can be refunded"))
+        .into())
 }

@@ -3,7 +3,7 @@
 use payments_core::{AppId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Service, admin::invalid};
+use super::{Directory, Refused, admin::invalid};
 use crate::domain::{Brand, Workspace};
 
 /// A row of `workspaces list`.
@@ -30,7 +30,7 @@ pub(crate) struct AppRow {
     pub(crate) brand: Brand,
 }
 
-impl Service {
+impl Directory {
     /// All workspaces, oldest first.
     pub(super) async fn list_workspaces(&self) -> Result<Vec<WorkspaceRow>, Refused> {
         let rows = self.store.workspaces().await?.into_iter().map(|workspace| WorkspaceRow {

@@ -10,6 +10,7 @@ mod check_places;
 mod checkout;
 mod claims;
 mod confirm;
+mod directory;
 mod events;
 mod expiry;
 mod held_up;
@@ -29,6 +30,7 @@ mod payments;
 mod poll;
 mod prune;
 mod reconcile;
+mod records;
 mod recover;
 mod recoveries;
 mod refund;
@@ -55,27 +57,28 @@ use crate::{
     ambient::Ambient,
     delivery::{FanOutSignal, Sender, TargetPolicy},
     gateway::{EventFault, GatewayError, Gateways, Rejection},
-    store::{Change, CommitError, Conflict, ServerId, Store, StoreError},
-    trace,
+    metrics::Metrics,
+    store::{CommitError, Conflict, ServerId, Store, StoreError},
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
-pub(crate) use check_places::CheckPlaces;
+use check_places::CheckPlaces;
 pub(crate) use checkout::{CheckoutView, Receipt};
-pub(crate) use claims::Claims;
+use claims::Claims;
 pub(crate) use confirm::{Hint, Return};
+pub(crate) use directory::Directory;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
-pub(crate) use key_uses::KeyUses;
+use key_uses::KeyUses;
 pub(crate) use keys::{Caller, SANDBOX_KEY};
 pub(crate) use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub(crate) use merchants::{AppRow, WorkspaceRow};
 pub(crate) use pay::Paying;
-pub(crate) use recoveries::Recoveries;
+use recoveries::Recoveries;
 use refused::Record;
-pub(crate) use request_log::RequestLog;
+use request_log::RequestLog;
 use retry::retry_on_conflict;
-pub(crate) use turns::Turns;
-pub(crate) use unknown_keys::UnknownKeys;
+use turns::Turns;
+use unknown_keys::UnknownKeys;
 pub(crate) use webhooks::verify_signature;
 
 /// The operator's settings.
@@ -103,7 +106,10 @@ pub(crate) struct Settings {
 
 /// The use cases, with the store, the gateways and everything else that they call.
 pub(crate) struct Service {
+    /// The payments, webhook endpoints and deliveries.
     pub(crate) store: Arc<dyn Store>,
+    /// The workspaces, API keys and apps.
+    pub(crate) directory: Directory,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
@@ -130,21 +136,34 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Commits a change, then wakes the fan-out worker if an event became pending.
-    async fn commit(&self, mut change: Change) -> Result<(), CommitError> {
-        let apart = if planted!(ResponseApart) { change.idempotency.take() } else { None };
-        match trace::commit(&*self.store, change).await {
-            Err(CommitError::Store(StoreError::Unknown)) if planted!(UnknownCountsAsDone) => {}
-            committed => {
-                if committed?.has_pending_event {
-                    self.fan_out.notify();
-                }
-            }
+    /// A service whose workspaces, API keys and apps are in its own store.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        ambient: Arc<dyn Ambient>,
+        sender: Sender,
+        gateways: Gateways,
+        settings: Settings,
+        metrics: &Metrics,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self {
+            directory: Directory { store: Arc::clone(&store), ambient: Arc::clone(&ambient) },
+            store,
+            sender: Arc::new(sender),
+            gateways,
+            claims: Claims::new(&metrics.outside_effects),
+            check_places: CheckPlaces::new(&metrics.gateway_checks),
+            turns: Turns::default(),
+            recoveries: Arc::default(),
+            key_uses: KeyUses::default(),
+            unknown_keys: UnknownKeys::default(),
+            request_log: RequestLog::new(metrics.requests.not_logged.clone()),
+            fan_out: Arc::default(),
+            server: ServerId(ambient.random()),
+            tasks,
+            settings,
+            ambient,
         }
-        if apart.is_some() {
-            self.store.commit(Change { idempotency: apart, ..Change::default() }).await?;
-        }
-        Ok(())
     }
 }
 

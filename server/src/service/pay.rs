@@ -115,7 +115,7 @@ impl Service {
     async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {
         let payment = &session.payment;
         let now = self.ambient.now();
-        let workspace = self.store.workspace_of(&owner_of(&payment.developer_id)).await?;
+        let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let invoice = format!("{}-{}", payment.id, hex::encode(self.ambient.random::<6>()));
         let (base_url, name) = (&self.settings.base_url, gateway.name().as_str());
         let order = AttemptRequest {
@@ -153,7 +153,7 @@ impl Service {
                     silent_since: None,
                 };
                 let next = Session { check_at, attempt: Some(attempt), ..session.next() };
-                match self.commit_decision(session, next, decision).await {
+                match self.records().commit_decision(session, next, decision).await {
                     Err(_) if planted!(SentBeforeCommit) => {}
                     committed => drop(committed?),
                 }

@@ -6,7 +6,7 @@ use payments_core::{
     CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, records::Records};
 use crate::domain::Session;
 use crate::gateway::check_amount;
 use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
@@ -35,13 +35,13 @@ impl Service {
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let Decision { payment, postings, event } = payments_core::create(params, self.new_payment(caller, id, now));
         let session = Session::new(payment, expires_at);
-        let (mut change, body) = self.change(None, session, postings, event, EventData::Payment, request)?;
+        let (mut change, body) = self.records().change(None, session, postings, event, EventData::Payment, request)?;
         for write in &mut change.writes {
             if let Write::Payment(write) = write {
                 write.unique.clone_from(&unique);
             }
         }
-        self.commit_once(change, body, request).await
+        self.records().commit_once(change, body, request).await
     }
 
     /// The platform's parameters of a new payment.
@@ -71,22 +71,18 @@ impl Service {
         if is_own { Ok(session) } else { Err(NO_PAYMENT) }
     }
 
-    /// Reads a session of any scope, for routes without an API key.
-    pub(super) async fn session(&self, id: &str) -> Result<Session, Refused> {
-        let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
-        self.store.session(&id).await?.ok_or(NO_PAYMENT)
-    }
-
     /// The payment as it ends, if its session has expired without a gateway attempt.
     pub(super) fn expired(&self, session: &Session, now: Timestamp) -> Option<Payment> {
         let has_expired = session.attempt.is_none() && session.expires_at <= now;
         let decision = has_expired.then(|| payments_core::decide(&session.payment, session.cause_of_end(), now));
         decision?.ok().map(|decision| decision.payment)
     }
+}
 
+impl Records<'_> {
     /// Commits a decision on the session `before`. `next` is the session afterwards, except for the payment.
     pub(super) async fn commit_decision(
-        &self,
+        self,
         before: &Session,
         next: Session,
         decision: Decision,
@@ -97,7 +93,7 @@ impl Service {
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(&self, before: &Session, mut next: Session) -> Result<(), Refused> {
+    pub(super) async fn commit_without_event(self, before: &Session, mut next: Session) -> Result<(), Refused> {
         next.keep_asking();
         let json = RawJson::of(&next.payment)?;
         let write = PaymentWrite::new(Some(before), next, json, Vec::new(), None);
@@ -107,7 +103,7 @@ impl Service {
     /// Prepares a decision's commit: payment, postings, event and stored response. `next` is the session afterwards,
     /// except for the payment. `before` is `None` for a new session.
     pub(super) fn prepare(
-        &self,
+        self,
         decision: Decision,
         next: Session,
         before: Option<&Session>,
@@ -124,7 +120,7 @@ impl Service {
 
     /// The change from `before` to a session, and the payment's JSON.
     fn change(
-        &self,
+        self,
         before: Option<&Session>,
         session: Session,
         postings: Vec<Posting>,

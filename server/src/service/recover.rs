@@ -5,7 +5,7 @@ use std::time::Duration;
 use payments_core::{DeliveryStatus, RecoverWebhook, Recovered, Timestamp, WebhookId};
 use tokio::time::{Instant, sleep};
 
-use super::{Caller, Refused, Service, webhooks::NO_WEBHOOK};
+use super::{Caller, Directory, Refused, Service, records::Records, webhooks::NO_WEBHOOK};
 use crate::{
     domain::{Endpoint, Outgoing},
     store::DeliveriesFrom,
@@ -34,7 +34,7 @@ impl Service {
             match self.recoveries.begin(&endpoint.endpoint.id, params) {
                 Ok(recovery) => {
                     let give_up_at = Some(Instant::now() + MAX_WAIT);
-                    let recovered = self.recover_part(&endpoint, params, give_up_at).await?;
+                    let recovered = self.records().recover_part(&endpoint, params, give_up_at).await?;
                     recovery.end(recovered.clone());
                     return Ok(recovered);
                 }
@@ -46,8 +46,10 @@ impl Service {
             }
         }
     }
+}
 
-    /// As [`recover_webhook`](Self::recover_webhook), for an operator and all parts. Returns how many were sent again.
+impl Directory {
+    /// As [`recover_webhook`](Service::recover_webhook), for an operator and all parts. Returns how many were sent again.
     pub(super) async fn recover_any_webhook(
         &self,
         id: &str,
@@ -60,7 +62,7 @@ impl Service {
         params.until = Some(until.unwrap_or_else(|| self.ambient.now()));
         let mut resent = 0;
         loop {
-            let part = self.recover_part(&endpoint, &params, None).await?;
+            let part = self.records().recover_part(&endpoint, &params, None).await?;
             resent += part.resent;
             match part.next {
                 Some(next) => params = params.after(next),
@@ -68,11 +70,13 @@ impl Service {
             }
         }
     }
+}
 
+impl Records<'_> {
     /// Sends again what failed of a part. Until `give_up_at`, it waits for the endpoint's lane; without one, it does not wait: the
     /// server may not be running.
     async fn recover_part(
-        &self,
+        self,
         endpoint: &Endpoint,
         params: &RecoverWebhook,
         give_up_at: Option<Instant>,
@@ -112,7 +116,7 @@ impl Service {
     }
 
     /// Waits until the endpoint's outbox is short. Returns whether it became so in time.
-    async fn has_room(&self, endpoint: &WebhookId, give_up_at: Instant) -> Result<bool, Refused> {
+    async fn has_room(self, endpoint: &WebhookId, give_up_at: Instant) -> Result<bool, Refused> {
         loop {
             let pending = self.store.outbox(endpoint, MAX_PENDING).await?;
             if pending.is_all && pending.ids.len() < MAX_PENDING {
@@ -126,7 +130,7 @@ impl Service {
     }
 
     /// Sends a delivery again, if it failed and was not sent again. Returns whether it did.
-    async fn recover(&self, outgoing: Outgoing) -> Result<bool, Refused> {
+    async fn recover(self, outgoing: Outgoing) -> Result<bool, Refused> {
         let has_failed = outgoing.delivery.status == DeliveryStatus::Failed;
         if !has_failed || outgoing.resent_as.is_some() || outgoing.payment.is_none() {
             return Ok(false);

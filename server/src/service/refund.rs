@@ -17,6 +17,7 @@ use super::{
     Answer, Caller, IdempotentRequest, Refused, Service,
     claims::Effect,
     payments::{EventData, Prepared},
+    records::Records,
     retry_on_conflict,
 };
 use crate::{
@@ -50,7 +51,7 @@ impl Service {
             };
             if session.pending_refund.is_none() && is_manual {
                 let next = session.after_refund(self.ambient.now());
-                return self.commit_refund(&session, next, pending, request).await;
+                return self.records().commit_refund(&session, next, pending, request).await;
             }
             let (id, params) = (id.to_owned(), params.clone());
             let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
@@ -164,7 +165,7 @@ impl Service {
             let now = self.ambient.now();
             let (mut next, kind, refused) = match outcome {
                 Ok(RefundOutcome::Made) => {
-                    return self.record_refund(&session, session.after_refund(now), pending).await.map(Some);
+                    return self.records().record_refund(&session, session.after_refund(now), pending).await.map(Some);
                 }
                 Ok(RefundOutcome::Refused(refusal)) => {
                     let next = session.after_refund(now);
@@ -186,38 +187,6 @@ impl Service {
             self.commit_without_event(&session, next).await.and(Err(refused))
         });
         outcome.await?.ok_or(Refused::Conflict)
-    }
-
-    /// Commits a refund that the gateway has made.
-    pub(super) async fn record_refund(
-        &self,
-        session: &Session,
-        next: Session,
-        refund: &PendingRefund,
-    ) -> Result<Answer, Refused> {
-        let request = refund.request.clone().map(IdempotentRequest::of_parts);
-        let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
-        if answer.replayed {
-            // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has made
-            // this one too, so it counts. If another worker recorded this very refund, the session's version tells.
-            return self.commit_refund(session, next, refund.clone(), None).await;
-        }
-        Ok(answer)
-    }
-
-    async fn commit_refund(
-        &self,
-        session: &Session,
-        next: Session,
-        refund: PendingRefund,
-        request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
-        let data = EventData::Refund { reason: refund.reason.clone() };
-        let params = CreateRefund { amount: refund.amount, reason: refund.reason };
-        let cause = params.cause(&session.payment, refund.id)?;
-        let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
-        let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request)?;
-        self.commit_once(change, body, request).await
     }
 
     /// Requests a manual review of a refund that failed at the gateway after it had succeeded.
@@ -242,6 +211,40 @@ impl Service {
             self.request_review(&session, session.next(), what).await.map(drop)
         })
         .await
+    }
+}
+
+impl Records<'_> {
+    /// Commits a refund that the gateway has made.
+    pub(super) async fn record_refund(
+        self,
+        session: &Session,
+        next: Session,
+        refund: &PendingRefund,
+    ) -> Result<Answer, Refused> {
+        let request = refund.request.clone().map(IdempotentRequest::of_parts);
+        let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
+        if answer.replayed {
+            // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has made
+            // this one too, so it counts. If another worker recorded this very refund, the session's version tells.
+            return self.commit_refund(session, next, refund.clone(), None).await;
+        }
+        Ok(answer)
+    }
+
+    async fn commit_refund(
+        self,
+        session: &Session,
+        next: Session,
+        refund: PendingRefund,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Answer, Refused> {
+        let data = EventData::Refund { reason: refund.reason.clone() };
+        let params = CreateRefund { amount: refund.amount, reason: refund.reason };
+        let cause = params.cause(&session.payment, refund.id)?;
+        let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
+        let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request)?;
+        self.commit_once(change, body, request).await
     }
 }
 
@@ -281,10 +284,10 @@ mod tests {
         };
         let created = payments_core::create(params, new);
         let session = Session::new(created.payment.clone(), now.plus_seconds(60));
-        let prepared = service.prepare(created, session.clone(), None, EventData::Payment, None).unwrap();
+        let prepared = service.records().prepare(created, session.clone(), None, EventData::Payment, None).unwrap();
         service.commit(prepared.change).await.unwrap();
         let decision = payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).unwrap();
-        let payment = service.commit_decision(&session, session.next(), decision).await.unwrap();
+        let payment = service.records().commit_decision(&session, session.next(), decision).await.unwrap();
         service.session(payment.id.as_str()).await.unwrap()
     }
 
@@ -300,8 +303,11 @@ mod tests {
         let session = paid(service, Money::taka(100)).await;
         let (params, request) = ten(&session);
         let pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
-        let made =
-            service.record_refund(&session, session.after_refund(service.ambient.now()), &pending).await.unwrap();
+        let made = service
+            .records()
+            .record_refund(&session, session.after_refund(service.ambient.now()), &pending)
+            .await
+            .unwrap();
         (service.session(session.payment.id.as_str()).await.unwrap(), params, request, made)
     }
 
@@ -354,10 +360,10 @@ mod tests {
         let (session, params, request, _) = refunded(&service).await;
         let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
         let next = session.after_refund(service.ambient.now());
-        service.record_refund(&session, next.clone(), &second).await.unwrap();
+        service.records().record_refund(&session, next.clone(), &second).await.unwrap();
         let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
         assert_eq!(payment.amount_refunded(), "20".parse().unwrap());
         // Once each.
-        assert!(matches!(service.record_refund(&session, next, &second).await, Err(Refused::Conflict)));
+        assert!(matches!(service.records().record_refund(&session, next, &second).await, Err(Refused::Conflict)));
     }
 }

@@ -2,7 +2,9 @@
 
 use payments_core::{DeliveryId, RawJson};
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, retry_on_conflict};
+use super::{
+    Answer, Caller, Directory, IdempotentRequest, Record, Refused, Service, records::Records, retry_on_conflict,
+};
 use crate::{
     domain::Outgoing,
     store::{Change, Write},
@@ -17,26 +19,30 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
         retry_on_conflict(|| async {
-            let known = self.outgoing(id).await?;
+            let known = self.records().outgoing(id).await?;
             let known = known.filter(|outgoing| outgoing.scope() == caller.scope).ok_or(NO_DELIVERY)?;
-            self.resend(known, request).await
+            self.records().resend(known, request).await
         })
         .await
     }
+}
 
-    /// As [`resend_delivery`](Self::resend_delivery), for an operator. Returns the id of the new delivery.
+impl Directory {
+    /// As [`resend_delivery`](Service::resend_delivery), for an operator. Returns the id of the new delivery.
     pub(super) async fn resend_any_delivery(&self, id: &str) -> Result<DeliveryId, Refused> {
         retry_on_conflict(|| async {
-            let known = self.outgoing(id).await?.ok_or(NO_DELIVERY)?;
-            let again = self.again(&known).await?;
+            let known = self.records().outgoing(id).await?.ok_or(NO_DELIVERY)?;
+            let again = self.records().again(&known).await?;
             let id = again.delivery.id.clone();
             self.commit(Change { writes: writes(known, again), ..Change::default() }).await?;
             Ok(id)
         })
         .await
     }
+}
 
-    pub(super) async fn resend(&self, known: Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
+impl Records<'_> {
+    pub(super) async fn resend(self, known: Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let again = self.again(&known).await?;
         let body = RawJson::of(&again.delivery)?;
         let idempotency = request.map(|request| request.to_record(body.clone(), again.delivery.created_at));
@@ -45,13 +51,13 @@ impl Service {
         self.commit_once(change, body, request).await
     }
 
-    async fn outgoing(&self, id: &str) -> Result<Option<Outgoing>, Refused> {
+    async fn outgoing(self, id: &str) -> Result<Option<Outgoing>, Refused> {
         let id = id.parse().map_err(|_| NO_DELIVERY)?;
         Ok(self.store.outgoing(&id).await?)
     }
 
     /// The new delivery, not yet committed.
-    async fn again(&self, known: &Outgoing) -> Result<Outgoing, Refused> {
+    async fn again(self, known: &Outgoing) -> Result<Outgoing, Refused> {
         if known.is_pending() {
             return Err(Refused::NotResent("it is still pending"));
         }

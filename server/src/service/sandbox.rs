@@ -52,13 +52,14 @@ impl Service {
         }
         // Servers that start together conflict: one makes the sandbox, and the others find it.
         retry_on_conflict(|| async {
-            if let Some(key) = self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await? {
-                return Ok(self.store.workspace(key.workspace_id.as_str()).await?);
+            if let Some(key) = self.directory.store.api_key(&KeyHash::of(SANDBOX_KEY)).await? {
+                return Ok(self.directory.store.workspace(key.workspace_id.as_str()).await?);
             }
-            let workspace = self.new_workspace("Sandbox", "sandbox");
-            let (hash, key) = self.new_api_key(&workspace, Environment::Test, KeyLimits::default(), SANDBOX_KEY);
+            let workspace = self.directory.new_workspace("Sandbox", "sandbox");
+            let (hash, key) =
+                self.directory.new_api_key(&workspace, Environment::Test, KeyLimits::default(), SANDBOX_KEY);
             let writes = vec![Write::Workspace(workspace.clone()), Write::ApiKey(hash, key)];
-            self.commit(Change { writes, ..Change::default() }).await?;
+            self.directory.commit(Change { writes, ..Change::default() }).await?;
             Ok(Some(workspace))
         })
         .await

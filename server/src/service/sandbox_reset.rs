@@ -13,17 +13,17 @@ impl Service {
     pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<(), Refused> {
         self.check_own_sandbox(caller).await?;
         let left = retry_on_conflict(|| async {
-            let mut workspace = self.workspace(caller.workspace_id.as_str()).await?;
+            let mut workspace = self.directory.workspace(caller.workspace_id.as_str()).await?;
             let left = workspace.scope(Environment::Test);
             (workspace.version, workspace.resets) = (workspace.version + 1, workspace.resets + 1);
             let scope = workspace.scope(Environment::Test);
-            let keys = self.store.api_keys_of(&workspace.id).await?.into_iter();
+            let keys = self.directory.store.api_keys_of(&workspace.id).await?.into_iter();
             let moved = keys.filter(|(_, key)| key.scope == left).map(|(hash, key)| {
                 let moved = ApiKey { version: key.version + 1, scope: scope.clone(), ..key };
                 Write::ApiKey(hash, Box::new(moved))
             });
             let writes = moved.chain([Write::Workspace(workspace.clone())]).collect();
-            self.commit(Change { writes, ..Change::default() }).await?;
+            self.directory.commit(Change { writes, ..Change::default() }).await?;
             Ok(left)
         })
         .await?;
@@ -47,7 +47,7 @@ impl Service {
         if caller.scope.environment != Environment::Test {
             return Err(Refused::NotOwnSandbox("only test keys have one, and this is a live key"));
         }
-        let public = self.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?;
+        let public = self.directory.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?;
         if !self.settings.is_local && public.is_some_and(|public| public.id == caller.id) {
             return Err(Refused::NotOwnSandbox("others use its public key too; use a test key of your own"));
         }

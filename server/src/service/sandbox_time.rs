@@ -79,7 +79,8 @@ impl Service {
         let expires_at = earlier.unwrap_or(now).max(session.payment.created_at);
         if expires_at <= now {
             let decision = payments_core::decide(&session.payment, Cause::SessionEnded, now)?;
-            let prepared = self.prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
+            let prepared =
+                self.records().prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
             self.commit(prepared.change).await?;
             return Ok(Some(true));
         }

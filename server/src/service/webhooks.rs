@@ -27,7 +27,7 @@ impl Service {
     ) -> Result<Answer, Refused> {
         self.settings.targets.check_url(&params.url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
         if let Some(app) = &params.app_id {
-            self.own_app(&caller.scope.developer_id, app).await?;
+            self.directory.own_app(&caller.scope.developer_id, app).await?;
         }
         let now = self.ambient.now();
         let endpoint = WebhookEndpoint {
@@ -58,7 +58,7 @@ impl Service {
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
         let idempotency = request.map(|request| request.to_record(body.clone(), now));
         let change = Change { idempotency, ..Change::of(write) };
-        self.commit_once(change, body, request).await
+        self.records().commit_once(change, body, request).await
     }
 
     /// Lists a developer's endpoints, oldest first, with their secrets if the key may write webhooks.
@@ -112,7 +112,7 @@ impl Service {
             let body = RawJson::of(&endpoint.clone().served(now))?;
             let idempotency = request.map(|request| request.to_record(body.clone(), now));
             let change = Change { idempotency, ..Change::of(Write::EndpointChanged(Box::new(endpoint))) };
-            self.commit_once(change, body, request).await
+            self.records().commit_once(change, body, request).await
         })
         .await
     }
@@ -172,7 +172,7 @@ impl Service {
         let body = RawJson::of(&outgoing.delivery)?;
         let idempotency = request.map(|request| request.to_record(body.clone(), now));
         let log = Write::Delivery(Box::new(outgoing.clone()));
-        match self.commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
+        match self.records().commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
             // Another request took the key over and answers for both. Log this delivery attempt too.
             Err(Refused::KeyInProgress) => {
                 self.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;

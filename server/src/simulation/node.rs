@@ -35,8 +35,8 @@ use crate::{
     http::{self, ConnectionsByAddress, Edge, Memory, RateLimits, Reference, RequestIds, TrustedProxies},
     metrics::Metrics,
     serve::workers,
-    service::{CheckPlaces, Claims, KeyUses, RequestLog, Service, Settings, Turns, UnknownKeys},
-    store::{ServerId, Store},
+    service::{Service, Settings},
+    store::Store,
 };
 
 /// Where customers reach all servers.
@@ -200,33 +200,20 @@ impl Node {
         };
         let (calls, tracker) = (&metrics.gateways, TaskTracker::new());
         let gateways = Gateways::by(credentials()?, &store, &ambient, http, transport, calls, &tracker)?;
-        let service = Arc::new(Service {
-            gateways,
-            store: Arc::clone(&store),
-            sender: Arc::new(sender),
-            key_uses: KeyUses::default(),
-            unknown_keys: UnknownKeys::default(),
-            request_log: RequestLog::new(metrics.requests.not_logged.clone()),
-            claims: Claims::new(&metrics.outside_effects),
-            check_places: CheckPlaces::new(&metrics.gateway_checks),
-            turns: Turns::default(),
-            recoveries: Arc::default(),
-            fan_out: Arc::default(),
-            server: ServerId(ambient.random()),
-            tasks: tracker.clone(),
-            ambient: Arc::clone(&ambient),
-            settings: Settings {
-                base_url: BASE_URL.to_owned(),
-                session_ttl_seconds: SESSION_SECONDS,
-                delivery_body_days: Some(30),
-                fee_rate: FeeRate::from_basis_points(500)?,
-                gateway_timeout: TIMEOUT,
-                targets,
-                has_sandbox: false,
-                is_local: false,
-                max_webhook_endpoints: 100,
-            },
-        });
+        let settings = Settings {
+            base_url: BASE_URL.to_owned(),
+            session_ttl_seconds: SESSION_SECONDS,
+            delivery_body_days: Some(30),
+            fee_rate: FeeRate::from_basis_points(500)?,
+            gateway_timeout: TIMEOUT,
+            targets,
+            has_sandbox: false,
+            is_local: false,
+            max_webhook_endpoints: 100,
+        };
+        let (of_service, tasks) = (Arc::clone(&store), tracker.clone());
+        let service = Service::new(of_service, Arc::clone(&ambient), sender, gateways, settings, &metrics, tasks);
+        let service = Arc::new(service);
         let (sender, deliveries) = (Arc::clone(&service.sender), metrics.deliveries.clone());
         let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), service.server, sender, deliveries, SLOTS);
         let mut tasks = JoinSet::new();

@@ -1,0 +1,69 @@
+//! Changes of payments and deliveries, which requests and the operator's commands both make.
+
+use payments_core::PaymentId;
+
+use super::{Refused, Service, payments::NO_PAYMENT};
+use crate::{
+    ambient::Ambient,
+    delivery::FanOutSignal,
+    domain::Session,
+    store::{Change, CommitError, Store, StoreError},
+    trace,
+};
+
+/// A store, and what a change of its records needs.
+#[derive(Clone, Copy)]
+pub(super) struct Records<'s> {
+    pub(super) store: &'s dyn Store,
+    pub(super) ambient: &'s dyn Ambient,
+    /// Wakes the fan-out worker of this process, if it has one.
+    pub(super) fan_out: Option<&'s FanOutSignal>,
+}
+
+impl Records<'_> {
+    /// Commits a change, then wakes the fan-out worker if an event became pending.
+    pub(super) async fn commit(self, mut change: Change) -> Result<(), CommitError> {
+        let apart = if planted!(ResponseApart) { change.idempotency.take() } else { None };
+        match trace::commit(self.store, change).await {
+            Err(CommitError::Store(StoreError::Unknown)) if planted!(UnknownCountsAsDone) => {}
+            committed => {
+                if committed?.has_pending_event
+                    && let Some(fan_out) = self.fan_out
+                {
+                    fan_out.notify();
+                }
+            }
+        }
+        if apart.is_some() {
+            self.store.commit(Change { idempotency: apart, ..Change::default() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a session of any scope.
+    pub(super) async fn session(self, id: &str) -> Result<Session, Refused> {
+        let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
+        self.store.session(&id).await?.ok_or(NO_PAYMENT)
+    }
+}
+
+impl Service {
+    pub(super) fn records(&self) -> Records<'_> {
+        Records { store: &*self.store, ambient: &*self.ambient, fan_out: Some(&self.fan_out) }
+    }
+
+    /// Commits a change of this service's records.
+    pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.records().commit(change).await
+    }
+
+    /// Reads a session of any scope, for routes without an API key.
+    pub(super) async fn session(&self, id: &str) -> Result<Session, Refused> {
+        self.records().session(id).await
+    }
+
+    /// Commits a change of a session that leaves the payment's status and has no event.
+    pub(super) async fn commit_without_event(&self, before: &Session, next: Session) -> Result<(), Refused> {
+        self.records().commit_without_event(before, next).await
+    }
+}
