@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     failure::Failure,
-    service::{AdminReply, AdminRequest, Service},
+    service::{AdminReply, AdminRequest, Services},
 };
 
 /// Maximum length of a request.
@@ -52,13 +52,13 @@ pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
 }
 
 /// Serves requests of the command line forever.
-pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
+pub(crate) async fn serve(listener: UnixListener, services: Arc<Services>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let service = Arc::clone(&service);
-                service.tasks.clone().spawn(async move {
-                    if let Err(error) = handle(stream, &service).await {
+                let services = Arc::clone(&services);
+                services.lasting.tasks.clone().spawn(async move {
+                    if let Err(error) = handle(stream, &services).await {
                         tracing::warn!(%error, "an admin request failed");
                     }
                 });
@@ -71,12 +71,12 @@ pub(crate) async fn serve(listener: UnixListener, service: Arc<Service>) {
     }
 }
 
-async fn handle(stream: UnixStream, service: &Service) -> io::Result<()> {
+async fn handle(stream: UnixStream, services: &Services) -> io::Result<()> {
     let (mut stream, mut line) = (BufReader::new(stream), String::new());
     timeout(PATIENCE, (&mut stream).take(MAX_REQUEST_BYTES).read_line(&mut line)).await??;
     let reply = match serde_json::from_str(&line) {
         Ok(request) => {
-            let mut reply = pin!(service.administer(request));
+            let mut reply = pin!(services.administer(request));
             loop {
                 match timeout(SIGN_OF_LIFE, &mut reply).await {
                     Ok(reply) => break reply,

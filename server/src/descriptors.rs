@@ -15,6 +15,8 @@ const MIN_LIMIT: usize = 64;
 const MAX_PINGS: usize = 128;
 /// Limits the webhook requests in flight, even if there are more descriptors.
 const MAX_DELIVERIES: usize = 1024;
+/// The sandbox of a public server gets this part of the requests to endpoints, or one request.
+const SANDBOX_PART: usize = 16;
 /// Default of `--max-connections`.
 pub(crate) const DEFAULT_CONNECTIONS: usize = 4096;
 /// Default of `--max-connections-per-address`. Many phones share their carrier's address: 40 browsers open 6 connections
@@ -76,6 +78,24 @@ pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, Failure
     Ok(Shares { connections, deliveries, pings, reusable })
 }
 
+impl Shares {
+    /// Takes the share of a sandbox, if there is one, from the requests to endpoints.
+    pub(crate) fn divided(self, has_sandbox: bool) -> (Self, Option<Self>) {
+        if !has_sandbox {
+            return (self, None);
+        }
+        let part = |all: usize| (all / SANDBOX_PART).max(1);
+        let rest = |all: usize| (all - part(all)).max(1);
+        let divided = |by: &dyn Fn(usize) -> usize| Self {
+            connections: self.connections,
+            deliveries: by(self.deliveries),
+            pings: by(self.pings),
+            reusable: by(self.reusable),
+        };
+        (divided(&rest), Some(divided(&part)))
+    }
+}
+
 /// How many of `connections` one address may have. `Some(0)` means no limit.
 pub(crate) fn per_address(connections: usize, asked: Option<u32>) -> usize {
     match asked {
@@ -117,6 +137,12 @@ mod tests {
             divide(63, None).unwrap_err().to_string(),
             "this process may open only 63 files and sockets, and the server needs 64; raise `ulimit -n`"
         );
+        let of_deliveries = |shares: Shares| (shares.deliveries, shares.pings, shares.reusable);
+        let (lasting, sandbox) = divide(usize::MAX, None).unwrap().divided(true);
+        assert_eq!((of_deliveries(lasting), sandbox.map(of_deliveries)), ((960, 120, 720), Some((64, 8, 48))));
+        let (lasting, sandbox) = divide(MIN_LIMIT, None).unwrap().divided(true);
+        assert_eq!((of_deliveries(lasting), sandbox.map(of_deliveries)), ((3, 1, 2), Some((1, 1, 1))));
+        assert_eq!(divide(1024, None).unwrap().divided(false), (divide(1024, None).unwrap(), None));
         assert_eq!(
             (per_address(4096, None), per_address(4096, Some(0)), per_address(8, Some(5))),
             (256, usize::MAX, 5)

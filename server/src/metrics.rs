@@ -2,7 +2,7 @@
 //!
 //! Label values come from short lists: a route's template, never a path; a gateway's name, never a payment's id.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use payments_core::Timestamp;
 use prometheus_client::{
@@ -302,7 +302,7 @@ impl Metrics {
     }
 
     fn show(&self, observed: &Observed) {
-        for (environment, status, count) in &observed.payments {
+        for ((environment, status), count) in &observed.payments {
             let labels = [("environment", (*environment).to_owned()), ("status", status.clone())];
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
@@ -316,12 +316,24 @@ impl Metrics {
 /// Metrics that the server reads from the store only on request.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
-    /// Environment, public status, number of payments.
-    pub(crate) payments: Vec<(&'static str, String, u64)>,
+    /// The number of payments by environment and public status.
+    pub(crate) payments: BTreeMap<(&'static str, String), u64>,
     pub(crate) oldest_in_outbox_seconds: i64,
     pub(crate) retries_waiting: i64,
     pub(crate) reviews: i64,
     pub(crate) manual_settlements: i64,
+}
+
+impl Observed {
+    /// With the sandbox's, in which nobody decides or settles anything.
+    pub(crate) fn with_sandbox(mut self, other: Self) -> Self {
+        for (labels, count) in other.payments {
+            *self.payments.entry(labels).or_default() += count;
+        }
+        self.oldest_in_outbox_seconds = self.oldest_in_outbox_seconds.max(other.oldest_in_outbox_seconds);
+        self.retries_waiting += other.retries_waiting;
+        self
+    }
 }
 
 impl Requests {

@@ -1,7 +1,8 @@
 //! `payments-server serve`: starts the server, runs it until SIGINT or SIGTERM, and shuts it down in order.
 
 mod front;
-mod stores;
+mod lasting;
+mod sandbox;
 mod tasks;
 pub(crate) mod workers;
 
@@ -14,11 +15,11 @@ use std::{
 
 use payments_core::FeeRate;
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     time::{sleep, timeout},
 };
 
-use self::{front::Front, stores::Stores, tasks::Tasks};
+use self::{front::Front, lasting::Lasting, sandbox::Sandbox, tasks::Tasks};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
@@ -30,8 +31,8 @@ use crate::{
     metrics::Metrics,
     operations,
     reach::Reach,
-    service::{Service, Settings},
-    store::Series,
+    service::{Service, Services, Settings},
+    store::{Series, disposable::Disposable},
     terminal::Output,
     trace,
 };
@@ -59,32 +60,37 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
                 .into(),
         );
     }
-    let mut stores = Stores::open(args.data.location()?, Arc::clone(&ambient), metrics.clone())?;
-    let ambient = stores.ambient();
+    let lasting = Lasting::open(args.data.location()?, Arc::clone(&ambient), &metrics)?;
+    let ambient = lasting.ambient();
     let gateways = credentials.modes();
-    let mut service = service(&args, credentials, &front, &stores, ambient, &metrics, &tasks)?;
-    if !is_on_database {
-        // A public server's sandbox is open to everyone, so it gets a separate, disposable store.
-        let sandbox = service.prepare_sandbox().await?.filter(|_| front.reach == Reach::Public);
-        stores.set_sandbox(sandbox, args.sandbox_mib).await?;
-        service.store = stores.store();
-    }
-    let service = Arc::new(service);
+    let service = Arc::new(service(&args, credentials, &front, &lasting, ambient, &metrics, &tasks)?);
+    let own_sandbox = front.own_sandbox;
+    let (present_sandbox, sandbox) = watch::channel(None);
+    let services = Arc::new(Services::new(Arc::clone(&service), own_sandbox.map(|_| sandbox)));
     let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
     let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
-    let dispatcher = Dispatcher::new(stores.store(), ambient, service.server, sender, deliveries, slots);
+    let dispatcher = Dispatcher::new(lasting.store(), ambient, service.server, sender, deliveries, slots);
 
     tasks.stop_on_signals()?;
     let address = front.address;
     let drain = Duration::from_secs(args.drain.into());
     let started = {
         let waits = Arc::new(Notify::new());
-        let opened = stores.database_opens(Arc::clone(&waits));
+        let opened = lasting.database_opens(Arc::clone(&waits));
         let mut starting = pin!(tasks.stopping.clone().run_until_cancelled_owned(async {
             opened.await?;
-            start_workers(&args, &stores, &service, &dispatcher, &metrics, &tasks)?;
-            if is_on_database {
-                service.prepare_sandbox_in_time().await?;
+            start_workers(&args, &lasting, &services, &dispatcher, &metrics, &tasks)?;
+            let workspace = match is_on_database {
+                true => service.prepare_sandbox_in_time().await?,
+                false => service.prepare_sandbox().await?,
+            };
+            match own_sandbox.zip(workspace) {
+                Some((shares, workspace)) => {
+                    let lasting = Arc::clone(&service);
+                    Sandbox::start(&args, shares, workspace, lasting, &metrics, present_sandbox, &tasks).await?;
+                }
+                None if is_on_database => {}
+                None => Disposable::remove_left(&args.data.data_dir.join(sandbox::DIRECTORY))?,
             }
             Ok::<_, Failure>(service.offered_key().await)
         }));
@@ -118,15 +124,15 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
             tasks.stopping.cancelled().await;
             let _ = timeout(drain.min(LONGEST_ATTEMPT), dispatcher.close()).await;
         };
-        let serving = front.serve(&args, Arc::clone(&service), metrics.clone(), tasks.stopping.clone());
+        let serving = front.serve(&args, Arc::clone(&services), metrics.clone(), tasks.stopping.clone());
         tokio::join!(greeting, serving, delivering).0
     };
 
     let closing = async {
         tokio::join!(tasks.end(), dispatcher.close());
         service.store_logged_requests().await;
-        drop((service, dispatcher));
-        stores.close().await
+        drop((service, services, dispatcher));
+        lasting.close().await
     };
     let closed = timeout(CLOSE_TIMEOUT, closing).await;
     trace::end().await;
@@ -140,21 +146,22 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     started
 }
 
-/// Starts everything that works on the stores beside requests.
+/// Starts everything that works on the lasting store beside requests.
 fn start_workers(
     args: &ServeArgs,
-    stores: &Stores,
-    service: &Arc<Service>,
+    lasting: &Lasting,
+    services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,
     tasks: &Tasks,
 ) -> Result<(), Failure> {
+    let service = &services.lasting;
     // The command line opens a database itself, beside the servers.
     if args.data.database_url.is_none() {
         let data_dir = &args.data.data_dir;
         let admin = admin_socket::bind(data_dir)
             .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
-        tasks.start_worker(admin_socket::serve(admin, Arc::clone(service)));
+        tasks.start_worker(admin_socket::serve(admin, Arc::clone(services)));
     }
     for worker in workers::of(service, dispatcher, metrics) {
         tasks.start_worker(worker);
@@ -165,11 +172,8 @@ fn start_workers(
         let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
         tasks.start_worker(operations::back_up_regularly(store, ambient, series));
     }
-    if let Some(workers) = stores.of_database() {
+    if let Some(workers) = lasting.of_database() {
         tasks.start_worker(workers);
-    }
-    if let Some(renewal) = stores.renewal() {
-        tasks.start_worker(renewal);
     }
     Ok(())
 }
@@ -178,12 +182,12 @@ fn service(
     args: &ServeArgs,
     credentials: Credentials,
     front: &Front,
-    stores: &Stores,
+    lasting: &Lasting,
     ambient: Arc<dyn Ambient>,
     metrics: &Metrics,
     tasks: &Tasks,
 ) -> Result<Service, Failure> {
-    let store = stores.store();
+    let store = lasting.store();
     let gateway_timeout = Duration::from_secs(args.gateway_timeout.into());
     let proxy = args.gateway_proxy.clone();
     let targets = TargetPolicy::new(args.allow_local_targets || front.reach == Reach::Local);
@@ -202,7 +206,7 @@ fn service(
         is_local: front.reach == Reach::Local,
         max_webhook_endpoints: args.max_webhook_endpoints.into(),
     };
-    Ok(Service::new(store, ambient, sender, gateways, settings, metrics, tracker.clone()))
+    Ok(Service::new(store, ambient, Arc::new(sender), gateways, settings, metrics, tracker.clone()))
 }
 
 /// Prints what it is sent in a thread of its own, because the parent process may have closed our output, or read none of it.

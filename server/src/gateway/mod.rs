@@ -115,7 +115,7 @@ impl Gateways {
         Ok(Self { bkash: credentials.bkash.map(bkash), stripe: credentials.stripe.map(stripe).transpose()? })
     }
 
-    /// Only the sandbox, for commands that take no payments.
+    /// Only the sandbox, which moves no money.
     pub(crate) fn none() -> Self {
         Self { bkash: None, stripe: None }
     }

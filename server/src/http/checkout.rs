@@ -26,5 +26,6 @@ pub(super) async fn pay(mut request: Request) -> Outcome {
 
 pub(super) async fn demo_session(mut request: Request) -> Outcome {
     let demo = DemoSession::from_json(&request.read_json().await?)?;
-    reply::json(StatusCode::CREATED, &request.service().create_demo_session(demo).await?)
+    let service = request.server.services.of_demo()?;
+    reply::json(StatusCode::CREATED, &service.create_demo_session(demo).await?)
 }

@@ -19,18 +19,21 @@ use super::{
     route::{Access, Found},
     server::Server,
 };
-use crate::service::{Caller, Refused};
+use crate::service::{Caller, Refused, Service};
 
 /// Checks a request that has a route and calls its handler.
-pub(super) async fn answer(found: &Found, request: Request) -> Response {
+pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
     let client = head.addresses.client;
     let begun = Instant::now();
     let mut logged_for = None;
     let (verdict, handling) = match found.route.access {
         Access::Keyed(needed, handle) => match authenticate(&server, &head).await {
-            Ok(caller) => {
-                logged_for = Some(Arc::clone(&caller)).filter(|_| found.route.template != requests::PATH);
+            Ok((caller, service)) => {
+                if found.route.template != requests::PATH {
+                    logged_for = Some((Arc::clone(&caller), Arc::clone(&service)));
+                }
+                request.service = service;
                 let verdict = server.limits.take_key(&caller.id).await;
                 let allowed = match caller.may(needed) {
                     true => parameters::check(found.route, head.parts.uri.query()).map_err(Problem::from),
@@ -44,7 +47,13 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
             }
             Err(problem) => return problem.into_response(),
         },
-        Access::Keyless(handle) | Access::Page(handle) => (server.limits.take_client(client).await, handle(request)),
+        Access::Keyless(handle) | Access::Page(handle) => {
+            let verdict = server.limits.take_client(client).await;
+            if verdict.retry_after().is_none() {
+                request.service = server.services.of_payment(request.id()).await;
+            }
+            (verdict, handle(request))
+        }
         Access::Unlimited(handle) => (Verdict::UNLIMITED, handle(request)),
     };
     // The listener writes its headers.
@@ -53,11 +62,11 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
         (Some(seconds), _) => Err(Problem::too_many_requests(seconds)),
         (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
         // An endpoint that leads here would make webhooks out of webhooks.
-        (None, None) if server.service.sender.is_delivery(&head.parts.headers) => Err(Problem::webhook_loop()),
+        (None, None) if server.services.lasting.sender.is_delivery(&head.parts.headers) => Err(Problem::webhook_loop()),
         (None, None) => handling.await,
     };
-    if let Some(caller) = logged_for {
-        requests::note(&server.service, &head, &caller, begun.elapsed(), &outcome);
+    if let Some((caller, service)) = logged_for {
+        requests::note(&service, &head, &caller, begun.elapsed(), &outcome);
     }
     outcome.unwrap_or_else(|problem| match found.route.access {
         Access::Page(_) => page::refusal(&head.parts.headers, problem),
@@ -67,18 +76,22 @@ pub(super) async fn answer(found: &Found, request: Request) -> Response {
 
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
 /// other schemes, such as Basic for a proxy. A key that fails counts for its client; beyond the client's limit it is refused
-/// with 429, and unless it worked lately, the store is not asked.
-async fn authenticate(server: &Server, head: &Head) -> Result<Caller, Problem> {
+/// with 429, and unless it worked lately, the store is not asked. The service is the one that has the key's records.
+async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Service>), Problem> {
     let unauthorized = |message| Problem::new(ErrorCode::Unauthorized, message);
     // The listener counts the request for its client.
     let missing = "API key missing: send Authorization: Bearer <key> or x-api-key: <key>";
     let key = key_of(&head.parts.headers).ok_or_else(|| unauthorized(missing))?;
     let client = head.addresses.client;
-    if let Some(verdict) = server.limits.used_up(client).filter(|_| !server.service.has_worked_lately(key)) {
+    let lasting = &server.services.lasting;
+    if let Some(verdict) = server.limits.used_up(client).filter(|_| !lasting.has_worked_lately(key)) {
         return Err(refused(head, verdict).unwrap_or_else(|| unauthorized(INVALID)));
     }
-    let failure = match server.service.caller(key).await {
-        Ok(Some(caller)) => return Ok(caller),
+    let failure = match lasting.caller(key).await {
+        Ok(Some(caller)) => {
+            let service = server.services.of(&caller.scope)?;
+            return Ok((caller, service));
+        }
         Ok(None) => unauthorized(INVALID),
         Err(error @ Refused::KeyExpired) => error.into(),
         // The store failed, not the key.

@@ -46,7 +46,7 @@ pub(super) async fn metrics(request: Request) -> Outcome {
     if !may_read(&request.server.metrics_from, request.head.addresses.peer, request.headers()) {
         return Err(Problem::no_such_path());
     }
-    let observed = timeout(STORE_PATIENCE, request.service().observe()).await;
+    let observed = timeout(STORE_PATIENCE, request.server.services.observe()).await;
     let observed = observed.ok().and_then(|observed| {
         observed
             .inspect_err(|error| tracing::warn!(%error, "the metrics of the store are those of the last scrape"))

@@ -59,17 +59,17 @@ impl MetricsAt {
     /// Serves the separate listener, if there is one, until shutdown.
     pub(crate) async fn serve(self, server: &Arc<Server>, named: &[String]) {
         let Self::Own(listener) = self else { return };
-        let base_url = &server.service.settings.base_url;
+        let base_url = &server.services.lasting.settings.base_url;
         let edge = Edge {
             routes: routes(server, Parts::Metrics),
-            ids: RequestIds::new(&*server.service.ambient),
+            ids: RequestIds::new(&*server.services.lasting.ambient),
             limits: Arc::clone(&server.limits),
             addresses: ConnectionsByAddress::new(usize::MAX, TrustedProxies::default()),
             hosts: listener.address().map(|own| Hosts::of(own, base_url, named)).unwrap_or_default(),
             // Slow readers of the API leave room here for the operator.
             memory: Memory::new(&server.metrics.requests),
             metrics: server.metrics.requests.clone(),
-            tasks: server.service.tasks.clone(),
+            tasks: server.services.lasting.tasks.clone(),
         };
         listener.serve(edge, server.stopping.clone()).await;
     }

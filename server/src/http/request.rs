@@ -48,17 +48,23 @@ impl Deref for LargeBody {
 /// A request, its body not yet read.
 pub(super) struct Request {
     pub(super) server: Arc<Server>,
+    /// The lasting service until the gate knows whom the request is for.
+    pub(super) service: Arc<Service>,
     pub(super) head: Arc<Head>,
 }
 
 /// Takes over a request that the listener hands in. Never rejects one.
 pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
-    warp::ext::get().map(move |head| Request { server: Arc::clone(&server), head })
+    warp::ext::get().map(move |head| Request {
+        service: Arc::clone(&server.services.lasting),
+        server: Arc::clone(&server),
+        head,
+    })
 }
 
 impl Request {
     pub(super) fn service(&self) -> &Arc<Service> {
-        &self.server.service
+        &self.service
     }
 
     pub(super) fn headers(&self) -> &HeaderMap {

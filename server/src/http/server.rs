@@ -6,11 +6,11 @@ use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
 use super::{limit::RateLimits, readiness::Readiness, reference::Reference};
-use crate::{metrics::Metrics, service::Service};
+use crate::{metrics::Metrics, service::Services};
 
 /// The state that all handlers share.
 pub(crate) struct Server {
-    pub(crate) service: Arc<Service>,
+    pub(crate) services: Arc<Services>,
     pub(crate) limits: Arc<RateLimits>,
     pub(crate) metrics: Metrics,
     /// Networks that may read the metrics.

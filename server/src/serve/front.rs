@@ -14,7 +14,7 @@ use crate::{
     },
     metrics::Metrics,
     reach::Reach,
-    service::Service,
+    service::Services,
 };
 
 /// Bound sockets. Connections wait until [`serve`](Self::serve).
@@ -26,6 +26,8 @@ pub(super) struct Front {
     pub(super) base_url: String,
     pub(super) reach: Reach,
     pub(super) shares: Shares,
+    /// The share of the sandbox, if it has a store of its own: on a public server it is open to everyone.
+    pub(super) own_sandbox: Option<Shares>,
 }
 
 impl Front {
@@ -40,15 +42,16 @@ impl Front {
         let address = listener.address()?;
         let base_url = args.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let reach = Reach::of(&base_url, address);
+        let (shares, of_sandbox) = shares.divided(args.sandbox && reach == Reach::Public);
         let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
-        Ok(Self { listener, metrics_at, address, base_url, reach, shares })
+        Ok(Self { listener, metrics_at, address, base_url, reach, shares, own_sandbox: of_sandbox })
     }
 
     /// Serves until `stopping`, then lets requests in flight finish.
     pub(super) async fn serve(
         self,
         args: &ServeArgs,
-        service: Arc<Service>,
+        services: Arc<Services>,
         metrics: Metrics,
         stopping: CancellationToken,
     ) {
@@ -60,19 +63,20 @@ impl Front {
         requests.connections_at_most.set(i64::try_from(shares.connections).unwrap_or(i64::MAX));
         let evicted = &requests.rate_windows_evicted;
         let mut limits = RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted);
+        let service = &services.lasting;
         limits.share(&service.store);
         let limits = Arc::new(limits);
         let (ids, tasks) = (RequestIds::new(&*service.ambient), service.tasks.clone());
         let server = Arc::new(http::Server {
             readiness: Readiness::default(),
             reference: Arc::new(Reference::new(&service.settings.base_url)),
-            service,
+            services,
             limits: Arc::clone(&limits),
             metrics,
             metrics_from: args.metrics_from.clone().into(),
             stopping,
         });
-        let hosts = Hosts::of(address, &server.service.settings.base_url, &args.allowed_hosts);
+        let hosts = Hosts::of(address, &server.services.lasting.settings.base_url, &args.allowed_hosts);
         let routes = http::routes(&server, metrics_at.parts());
         let memory = Memory::new(&requests);
         let edge = Edge { routes, ids, limits, addresses, hosts, memory, metrics: requests, tasks };

@@ -1,7 +1,7 @@
 //! The tasks of a running server, and their shutdown order.
 //!
 //! 1. `stopping` is cancelled: no request and no delivery starts, and those in flight may finish.
-//! 2. The workers are cancelled, each at its next await point. The next start resumes their work.
+//! 2. `ending` is cancelled: the workers end, each at its next await point. The next start resumes their work.
 //! 3. Tasks that requests spawned run to completion, such as a refund whose client has disconnected.
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,7 +13,8 @@ pub(super) struct Tasks {
     pub(super) tracker: TaskTracker,
     /// Cancelled on shutdown.
     pub(super) stopping: CancellationToken,
-    ending: CancellationToken,
+    /// Cancelled when the requests in flight have finished.
+    pub(super) ending: CancellationToken,
 }
 
 impl Tasks {

@@ -10,12 +10,33 @@ use crate::{
     service::Service,
 };
 
-/// The workers that every server has. None of them ends by itself.
+/// The workers of the lasting service. None of them ends by itself.
 pub(crate) fn of(
     service: &Arc<Service>,
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,
 ) -> [BoxFuture<'static, ()>; 9] {
+    let [expiry, request_log, held_up, dispatching, fan_out, retries] = of_sandbox(service, dispatcher, metrics);
+    [
+        expiry,
+        Box::pin(Arc::clone(service).prune()),
+        Box::pin(Arc::clone(service).store_key_uses()),
+        request_log,
+        Box::pin(Arc::clone(service).reconcile()),
+        held_up,
+        dispatching,
+        fan_out,
+        retries,
+    ]
+}
+
+/// The workers of a sandbox's service. It asks no gateway, its keys are in the lasting store, and its records are dropped with
+/// their store.
+pub(crate) fn of_sandbox(
+    service: &Arc<Service>,
+    dispatcher: &Arc<Dispatcher>,
+    metrics: &Metrics,
+) -> [BoxFuture<'static, ()>; 6] {
     let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     let fan_out = FanOut {
         store: Arc::clone(&store),
@@ -28,10 +49,7 @@ pub(crate) fn of(
     let retries = DueRetries { store, ambient, dispatcher: Arc::clone(dispatcher), server: service.server };
     [
         Box::pin(Arc::clone(service).expire_sessions()),
-        Box::pin(Arc::clone(service).prune()),
-        Box::pin(Arc::clone(service).store_key_uses()),
         Box::pin(Arc::clone(service).store_request_log()),
-        Box::pin(Arc::clone(service).reconcile()),
         Box::pin(Arc::clone(service).plan_held_up_work()),
         Box::pin(Arc::clone(dispatcher).run()),
         Box::pin(fan_out.run()),

@@ -71,7 +71,7 @@ impl Service {
         let oldest = self.store.oldest_in_outbox().await?;
         let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
         Ok(Observed {
-            payments: payments.into_iter().map(|((environment, status), sum)| (environment, status, sum)).collect(),
+            payments,
             oldest_in_outbox_seconds: oldest.map_or(0, |at| (now.as_millis() - at.as_millis()) / 1000),
             retries_waiting: i64::try_from(self.store.waiting_deliveries().await?).unwrap_or(i64::MAX),
             reviews: count(self.store.manual_reviews().await?.len()),

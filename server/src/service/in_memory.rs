@@ -22,7 +22,7 @@ pub(super) const BOUND: Duration = Duration::from_millis(10);
 pub(super) fn service() -> Arc<Service> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let targets = TargetPolicy::new(false);
-    let sender = Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default()).unwrap();
+    let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default()).unwrap());
     let settings = Settings {
         base_url: String::new(),
         session_ttl_seconds: 0,

@@ -41,6 +41,7 @@ mod retry;
 mod sandbox;
 mod sandbox_reset;
 mod sandbox_time;
+mod services;
 mod test_event;
 mod timeline;
 mod transactions;
@@ -64,7 +65,7 @@ use crate::{
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
 use check_places::CheckPlaces;
 pub(crate) use checkout::{CheckoutView, Receipt};
-use claims::Claims;
+pub(crate) use claims::Claims;
 pub(crate) use confirm::{Hint, Return};
 pub(crate) use directory::Directory;
 pub(crate) use idempotency::{Answer, IdempotentRequest};
@@ -77,6 +78,7 @@ use recoveries::Recoveries;
 use refused::Record;
 use request_log::RequestLog;
 use retry::retry_on_conflict;
+pub(crate) use services::{Sandbox, Services};
 use turns::Turns;
 use unknown_keys::UnknownKeys;
 pub(crate) use webhooks::verify_signature;
@@ -113,17 +115,17 @@ pub(crate) struct Service {
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
-    pub(crate) claims: Claims,
+    pub(crate) claims: Arc<Claims>,
     /// Places for questions about payments that are due.
-    pub(crate) check_places: CheckPlaces,
+    pub(crate) check_places: Arc<CheckPlaces>,
     /// The payments about which requests without a key ask a gateway.
     pub(crate) turns: Turns,
     /// The endpoints to which a request sends again what they missed.
     pub(crate) recoveries: Arc<Recoveries>,
     /// The keys used since their last uses were stored.
-    pub(crate) key_uses: KeyUses,
+    pub(crate) key_uses: Arc<KeyUses>,
     /// The keys that the store did not know a moment ago.
-    pub(crate) unknown_keys: UnknownKeys,
+    pub(crate) unknown_keys: Arc<UnknownKeys>,
     /// The requests since they were last logged.
     pub(crate) request_log: RequestLog,
     /// Wakes the fan-out worker when an event became pending.
@@ -140,7 +142,7 @@ impl Service {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
-        sender: Sender,
+        sender: Arc<Sender>,
         gateways: Gateways,
         settings: Settings,
         metrics: &Metrics,
@@ -149,20 +151,42 @@ impl Service {
         Self {
             directory: Directory { store: Arc::clone(&store), ambient: Arc::clone(&ambient) },
             store,
-            sender: Arc::new(sender),
+            sender,
             gateways,
-            claims: Claims::new(&metrics.outside_effects),
-            check_places: CheckPlaces::new(&metrics.gateway_checks),
+            claims: Arc::new(Claims::new(&metrics.outside_effects)),
+            check_places: Arc::new(CheckPlaces::new(&metrics.gateway_checks)),
             turns: Turns::default(),
             recoveries: Arc::default(),
-            key_uses: KeyUses::default(),
-            unknown_keys: UnknownKeys::default(),
+            key_uses: Arc::default(),
+            unknown_keys: Arc::default(),
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
             fan_out: Arc::default(),
             server: ServerId(ambient.random()),
             tasks,
             settings,
             ambient,
+        }
+    }
+
+    /// A service of the same workspaces, API keys and apps whose payments are in another store and move no money.
+    pub(crate) fn of_sandbox(&self, store: Arc<dyn Store>, sender: Arc<Sender>, claims: Arc<Claims>) -> Self {
+        Self {
+            store,
+            directory: self.directory.clone(),
+            ambient: Arc::clone(&self.ambient),
+            sender,
+            gateways: Gateways::none(),
+            claims,
+            check_places: Arc::clone(&self.check_places),
+            turns: Turns::default(),
+            recoveries: Arc::default(),
+            key_uses: Arc::clone(&self.key_uses),
+            unknown_keys: Arc::clone(&self.unknown_keys),
+            request_log: self.request_log.another(),
+            fan_out: Arc::default(),
+            server: self.server,
+            tasks: self.tasks.clone(),
+            settings: self.settings.clone(),
         }
     }
 }

@@ -48,6 +48,11 @@ impl RequestLog {
         Self { noted: Mutex::default(), not_logged }
     }
 
+    /// An empty log of another store, with the same counter.
+    pub(super) fn another(&self) -> Self {
+        Self::new(self.not_logged.clone())
+    }
+
     /// Notes a request, which is described only if there is room for it. If there is none, a request that failed takes the place of
     /// the scope's last that did not.
     pub(crate) fn note(&self, scope: &Scope, status: u16, request: impl FnOnce() -> LoggedRequest) {

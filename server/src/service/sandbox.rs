@@ -33,14 +33,14 @@ impl Service {
     }
 
     /// [`prepare_sandbox`](Self::prepare_sandbox) on a store that may go away just now.
-    pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<(), Refused> {
+    pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>, Refused> {
         loop {
             match self.prepare_sandbox().await {
                 Err(error @ (Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_)))) => {
                     tracing::warn!(%error, "the sandbox cannot be made yet");
                     sleep(AGAIN).await;
                 }
-                outcome => return outcome.map(drop),
+                outcome => return outcome,
             }
         }
     }

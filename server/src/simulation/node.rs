@@ -35,7 +35,7 @@ use crate::{
     http::{self, ConnectionsByAddress, Edge, Memory, RateLimits, Reference, RequestIds, TrustedProxies},
     metrics::Metrics,
     serve::workers,
-    service::{Service, Settings},
+    service::{Service, Services, Settings},
     store::Store,
 };
 
@@ -212,7 +212,8 @@ impl Node {
             max_webhook_endpoints: 100,
         };
         let (of_service, tasks) = (Arc::clone(&store), tracker.clone());
-        let service = Service::new(of_service, Arc::clone(&ambient), sender, gateways, settings, &metrics, tasks);
+        let service =
+            Service::new(of_service, Arc::clone(&ambient), Arc::new(sender), gateways, settings, &metrics, tasks);
         let service = Arc::new(service);
         let (sender, deliveries) = (Arc::clone(&service.sender), metrics.deliveries.clone());
         let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), service.server, sender, deliveries, SLOTS);
@@ -263,7 +264,7 @@ fn edge(service: &Arc<Service>, metrics: &Metrics, tasks: TaskTracker, reference
     // Limits have tests of their own, with clocks of their own.
     let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &requests.rate_windows_evicted));
     let server = Arc::new(http::Server {
-        service: Arc::clone(service),
+        services: Arc::new(Services::new(Arc::clone(service), None)),
         limits: Arc::clone(&limits),
         metrics: metrics.clone(),
         metrics_from: Arc::new([]),

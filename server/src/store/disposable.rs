@@ -4,14 +4,14 @@
 //! directory is named for the time at which it began, `sandbox/1764000000000`. A start removes every other one.
 
 use std::{
-    fs, io, mem,
+    fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use payments_core::{Environment, Timestamp};
+use payments_core::{DeveloperId, Timestamp};
 use tokio::{
     task::spawn_blocking,
     time::{interval, sleep},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     ambient::Ambient,
-    domain::{Scope, Workspace, owner_of},
+    domain::Workspace,
     metrics::{Metrics, SandboxGauges},
 };
 
@@ -38,7 +38,7 @@ const LAST_USES: Duration = Duration::from_secs(30);
 /// How often to try to remove a store's directory. Its archiver may be writing its last file.
 const REMOVALS: usize = 100;
 
-/// The present store, and what the next one needs.
+/// A place for disposable stores, of which one is present.
 pub(crate) struct Disposable {
     directory: PathBuf,
     max_bytes: u64,
@@ -46,10 +46,10 @@ pub(crate) struct Disposable {
     workspace: Workspace,
     ambient: Arc<dyn Ambient>,
     gauges: SandboxGauges,
-    present: RwLock<Present>,
 }
 
-struct Present {
+/// A disposable store that is open.
+pub(crate) struct Present {
     /// Each use has a handle. The store stays open for it, even if it is replaced meanwhile.
     store: Arc<EmbeddedStore>,
     closing: Closing,
@@ -66,7 +66,7 @@ impl Disposable {
         workspace: Workspace,
         ambient: Arc<dyn Ambient>,
         gauges: SandboxGauges,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<(Self, Present), OpenError> {
         let now = ambient.now();
         let left = left_in(&directory)?;
         let last = left.last().filter(|(begun, path)| !is_due(*begun, now, bytes_in(path), max_bytes));
@@ -84,40 +84,29 @@ impl Disposable {
             Some(present) => present,
             None => Present::begin(&directory, &workspace, &ambient).await?,
         };
-        Ok(Self { directory, max_bytes, workspace, ambient, gauges, present: RwLock::new(present) })
+        Ok((Self { directory, max_bytes, workspace, ambient, gauges }, present))
     }
 
-    /// Whether a scope is the sandbox's.
-    pub(super) fn is_of(&self, scope: &Scope) -> bool {
-        scope.environment == Environment::Test && owner_of(&scope.developer_id) == self.workspace.developer_id
+    /// The developer whose records it is for.
+    pub(crate) fn developer(&self) -> &DeveloperId {
+        &self.workspace.developer_id
     }
 
-    /// The present store.
-    pub(super) fn store(&self) -> Arc<EmbeddedStore> {
-        Arc::clone(&self.present().store)
-    }
-
-    fn present(&self) -> RwLockReadGuard<'_, Present> {
-        self.present.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Replaces the store whenever it is due, for as long as it is polled.
-    pub(crate) async fn renew(self: Arc<Self>) {
+    /// Waits until a store is due, and begins the one that replaces it.
+    pub(crate) async fn next(&self, present: &Present) -> Present {
         let mut ticks = interval(EVERY);
         loop {
             ticks.tick().await;
-            let begun = self.present().begun;
-            let bytes = bytes_in(&self.present().directory);
+            let bytes = bytes_in(&present.directory);
             self.gauges.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-            if !is_due(begun, self.ambient.now(), bytes, self.max_bytes) {
+            if !is_due(present.begun, self.ambient.now(), bytes, self.max_bytes) {
                 continue;
             }
             match Present::begin(&self.directory, &self.workspace, &self.ambient).await {
                 Ok(next) => {
-                    let past = mem::replace(&mut *self.present.write().unwrap_or_else(PoisonError::into_inner), next);
                     self.gauges.renewals.inc();
                     tracing::info!(bytes, "the sandbox was emptied");
-                    spawn_blocking(|| past.remove());
+                    return next;
                 }
                 Err(error) => {
                     tracing::error!(%error, "the sandbox cannot be emptied; trying again");
@@ -125,11 +114,6 @@ impl Disposable {
                 }
             }
         }
-    }
-
-    /// Closes the store when nobody uses it any more.
-    pub(crate) fn close(self) {
-        self.present.into_inner().unwrap_or_else(PoisonError::into_inner).close(LAST_USES);
     }
 
     /// Removes the stores that an earlier run left, on a server that has no disposable store.
@@ -165,8 +149,17 @@ impl Present {
         Ok(present)
     }
 
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    /// Closes the store when nobody uses it any more, on a server that stops.
+    pub(crate) fn close(self) {
+        self.close_within(LAST_USES);
+    }
+
     /// Closes the store when nobody uses it any more, or leaves it open if that takes longer than `at_most`.
-    fn close(self, at_most: Duration) {
+    fn close_within(self, at_most: Duration) {
         let begun = Instant::now();
         while Arc::strong_count(&self.store) > 1 && begun.elapsed() < at_most {
             thread::sleep(Duration::from_millis(5));
@@ -178,9 +171,9 @@ impl Present {
     }
 
     /// Removes the store when nobody uses it any more. Its engine would stop the process if its journal vanished earlier.
-    fn remove(self) {
+    pub(crate) fn remove(self) {
         let directory = self.directory.clone();
-        self.close(Duration::MAX);
+        self.close_within(Duration::MAX);
         remove_directory(&directory);
     }
 }

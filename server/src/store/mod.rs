@@ -106,7 +106,6 @@ mod payment_list;
 pub(crate) mod postgres;
 mod record;
 mod request_counts;
-pub(crate) mod sandboxed;
 mod snapshot;
 mod stored_event;
 mod transaction_list;

@@ -3,13 +3,16 @@
 use std::{collections::HashSet, fs, path::Path, time::Duration};
 
 use futures_util::{StreamExt, stream};
+use payments_client::Client;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    engine::Engine,
+    live::Live,
     lost_files::{create_long, entries_end, files},
     receiver::Receiver,
-    server::{Server, eventually, payment_of},
+    server::{SANDBOX_KEY, Server, eventually, metric, payment_of},
 };
 
 const PUBLIC: [&str; 4] = ["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"];
@@ -112,10 +115,11 @@ async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_
     let open = server.create(&payment_of(&json!(2))).await;
     server.kill();
     server.restart_with(&PUBLIC);
-    assert_eq!(payments(&server).await["total"], 0, "lists show only the new store");
+    assert_eq!(payments(&server).await["total"], 0, "the key sees only the new store");
     let raw_status = async |payment: &Value| {
-        let path = format!("/payments/{}", payment["id"].as_str().unwrap());
-        server.get(&path).await["rawStatus"].as_str().unwrap().to_owned()
+        let path = format!("/api/v1/checkout/{}", payment["id"].as_str().unwrap());
+        let checkout = server.keyless(Method::GET, &path).send().await.unwrap();
+        checkout.json::<Value>().await.unwrap()["status"].as_str().unwrap().to_owned()
     };
     let path = format!("/api/v1/checkout/{}/simulate", paid["id"].as_str().unwrap());
     let simulated = server.keyless(Method::POST, &path).send().await.unwrap();
@@ -134,4 +138,101 @@ async fn sandbox_payments_from_the_main_store_still_work_after_the_sandbox_gets_
     // A server without a public sandbox removes the sandbox store.
     server.restart_with(&[]);
     assert!(!server.data().join("sandbox").exists());
+}
+
+/// Asks for `method path` with a key, and returns the status.
+async fn status(server: &Server, key: &str, method: Method, path: &str) -> StatusCode {
+    let request = server.keyless(method, &format!("/api/v1{path}")).bearer_auth(key);
+    request.json(&json!({})).send().await.unwrap().status()
+}
+
+/// The status of a payment's checkout page, and of the payment as its API shows it.
+async fn checkout(server: &Server, id: &str) -> (StatusCode, Value) {
+    let page = server.keyless(Method::GET, &format!("/checkout/{id}")).send().await.unwrap();
+    let shown = server.keyless(Method::GET, &format!("/api/v1/checkout/{id}")).send().await.unwrap();
+    (page.status(), shown.json::<Value>().await.unwrap()["status"].take())
+}
+
+async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
+    let live = Live::start_on(engine, "", &[&PUBLIC[..], &["--metrics-listen", "127.0.0.1:0"]].concat()).await;
+    let server = &live.server;
+    let client = Client::builder(&live.key).base_url(&server.url).build().unwrap();
+    let (of_live, of_sandbox) = (Receiver::ok().await, Receiver::ok().await);
+    of_live.subscribe(&client).await;
+    of_sandbox.subscribe(&server.client()).await;
+    let made = server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();
+    let demo = server.keyless(Method::POST, "/api/v1/checkout/demo-session").json(&json!({})).send().await.unwrap();
+    let demo = demo.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    let sold = live.create(5.0, "BDT").await;
+
+    // Nobody finds the other's records.
+    for (key, own, others) in [(SANDBOX_KEY, &made, &sold), (&*live.key, &sold, &made)] {
+        assert_eq!(status(server, key, Method::GET, &format!("/payments/{own}")).await, StatusCode::OK);
+        for (method, path) in [(Method::GET, ""), (Method::GET, "/timeline"), (Method::POST, "/refund")] {
+            let path = format!("/payments/{others}{path}");
+            assert_eq!(status(server, key, method, &path).await, StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+    let [of_key, of_live_key] = [server.client(), client.clone()].map(async |client: Client| {
+        let hook = client.webhooks().list().await.unwrap().remove(0).id;
+        let event = eventually("an event", async || client.events().list().await.unwrap().items.pop()).await;
+        let delivery =
+            eventually("a delivery", async || client.webhooks().deliveries().await.unwrap().items.pop()).await.id;
+        [
+            format!("/webhooks/{hook}/test"),
+            format!("/events/{}", event.id()),
+            format!("/webhooks/deliveries/{delivery}/resend"),
+        ]
+    });
+    for (key, others) in [(SANDBOX_KEY, of_live_key.await), (&*live.key, of_key.await)] {
+        for (path, method) in others.iter().zip([Method::POST, Method::GET, Method::POST]) {
+            assert_eq!(status(server, key, method, path).await, StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+    assert_eq!(payments(server).await["total"], 2);
+    assert_eq!(client.payments().list().await.unwrap().total, Some(1));
+
+    // The checkout pages of both work, and so do the webhooks.
+    for id in [&made, &demo, &sold] {
+        assert_eq!(checkout(server, id).await, (StatusCode::OK, json!("created")), "{id}");
+    }
+    let simulate = async |id: &str| {
+        server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/simulate")).send().await.unwrap().status()
+    };
+    assert_eq!((simulate(&made).await, simulate(&demo).await), (StatusCode::OK, StatusCode::OK));
+    assert!(simulate(&sold).await.is_client_error());
+    let statuses = [checkout(server, &made).await.1, checkout(server, &demo).await.1, checkout(server, &sold).await.1];
+    assert_eq!(statuses, ["paid", "paid", "created"]);
+    eventually("all events of the sandbox", async || (of_sandbox.received().len() == 4).then_some(())).await;
+    eventually("the live event", async || (of_live.received().len() == 1).then_some(())).await;
+
+    // The metrics count both.
+    let log = server.log();
+    let own = log.split("/metrics is on ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let metrics = reqwest::get(format!("{own}/metrics")).await.unwrap().text().await.unwrap();
+    let counted = |labels: &str| metric::<u64>(&metrics, &format!("payments_payments{{{labels}}}"));
+    assert_eq!(counted(r#"environment="test",status="completed""#), 2);
+    assert_eq!(counted(r#"environment="live",status="pending""#), 1);
+    assert!(metric::<u64>(&metrics, "payments_sandbox_bytes") > 0);
+
+    if engine == Engine::Directory {
+        let delivery = server.get("/webhooks/deliveries").await["items"][0]["id"].as_str().unwrap().to_owned();
+        server.run_for_line(&["deliveries", "resend", &delivery]);
+        eventually("the webhook again", async || (of_sandbox.received().len() == 5).then_some(())).await;
+    }
+    let keys: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+    let mut keys = keys["keys"].as_array().unwrap().iter();
+    let id = keys.find(|key| key["last4"] == "demo").unwrap()["id"].as_str().unwrap();
+    server.run(&["keys", "revoke", id]);
+    let revoked = async || {
+        let refused = status(server, SANDBOX_KEY, Method::GET, "/account").await == StatusCode::UNAUTHORIZED;
+        refused.then_some(())
+    };
+    eventually("the revoked key to be refused", revoked).await;
+    assert_eq!(status(server, &live.key, Method::GET, "/account").await, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_public_sandbox_and_the_lasting_store_are_apart_on_a_directory() {
+    a_public_sandbox_and_the_lasting_store_are_apart(Engine::Directory).await;
 }

@@ -26,7 +26,6 @@ mod samples;
 mod side_by_side;
 mod tables;
 mod transactions;
-mod with_sandbox;
 mod work;
 
 use std::{
@@ -42,7 +41,6 @@ use tokio::{task::spawn_blocking, time::sleep};
 use tokio_postgres::{Client, NoTls};
 
 pub(super) use self::cluster::Cluster;
-use self::with_sandbox::WithSandbox;
 use super::{
     Finding, Snapshot, Store, Write,
     embedded::{Closing, EmbeddedStore},
@@ -231,7 +229,6 @@ macro_rules! contract {
         contract!(@on memory Memory $( $( $subject $sentence )* )*);
         contract!(@on embedded Embedded $( $( $subject $sentence )* )*);
         contract!(@on postgres Postgres $( $( $subject $sentence )* )*);
-        contract!(@on with_sandbox_too WithSandbox $( $( $subject $sentence )* )*);
     };
     (@on $name:ident $engine:ident $( $subject:ident $sentence:ident )*) => {
         mod $name {

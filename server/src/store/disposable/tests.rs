@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    async fn open(&self, max_bytes: u64) -> Disposable {
+    async fn open(&self, max_bytes: u64) -> (Disposable, Present) {
         let (clock, gauges) = (Arc::clone(&self.clock) as Arc<dyn Ambient>, self.gauges.clone());
         Disposable::open(self.path(), max_bytes, Self::workspace(), clock, gauges).await.unwrap()
     }
@@ -73,46 +73,38 @@ impl Place {
     fn begun(&self) -> Vec<Timestamp> {
         left_in(&self.path()).unwrap().into_iter().map(|(begun, _)| begun).collect()
     }
+}
 
-    /// Lets the store be renewed until that has led to something.
-    async fn renew(&self, store: &Arc<Disposable>, is_done: impl Fn() -> bool) {
-        let done = async {
-            while !is_done() {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::select! {
-            () = Arc::clone(store).renew() => unreachable!("it goes on"),
-            done = timeout(Duration::from_secs(60), done) => done.unwrap(),
-        }
-    }
+/// Whether a store is not replaced at once.
+async fn stays(sandbox: &Disposable, store: &Present) -> bool {
+    timeout(Duration::from_millis(500), sandbox.next(store)).await.is_err()
 }
 
 /// Marks a store, to know it again.
-async fn mark(store: &Disposable) {
+async fn mark(store: &Present) {
     let other =
         Workspace { version: 0, id: WorkspaceId::new(Slot::FIRST, at(1), [2; RANDOM_BYTES]), ..Place::workspace() };
     let other = Workspace { developer_id: "dev_2".parse().unwrap(), slug: "mark".into(), ..other };
-    store.store().commit(Change::of(Write::Workspace(other))).await.unwrap();
+    store.store.commit(Change::of(Write::Workspace(other))).await.unwrap();
 }
 
-async fn is_marked(store: &Disposable) -> bool {
-    let workspaces = store.store().workspaces().await.unwrap();
-    assert!(workspaces.iter().any(|it| it.developer_id == store.workspace.developer_id), "{workspaces:?}");
+async fn is_marked(store: &Present) -> bool {
+    let workspaces = store.store.workspaces().await.unwrap();
+    assert!(workspaces.iter().any(|it| it.developer_id == Place::workspace().developer_id), "{workspaces:?}");
     workspaces.len() == 2
 }
 
 #[tokio::test]
 async fn a_start_goes_on_with_the_last_store_and_removes_all_others() {
     let place = Place::new();
-    let store = place.open(u64::MAX).await;
+    let (_, store) = place.open(u64::MAX).await;
     assert!(!is_marked(&store).await);
     mark(&store).await;
     store.close();
     fs::create_dir_all(place.path().join(at(-1).as_millis().to_string()).join("below")).unwrap();
     fs::create_dir(place.path().join("of another kind")).unwrap();
     place.clock.set(23);
-    let store = place.open(u64::MAX).await;
+    let (_, store) = place.open(u64::MAX).await;
     assert!(is_marked(&store).await);
     assert_eq!(place.begun(), [at(0)]);
     assert!(place.path().join("of another kind").is_dir(), "it is not a store");
@@ -123,7 +115,7 @@ async fn a_start_goes_on_with_the_last_store_and_removes_all_others() {
 async fn a_start_begins_a_new_store_if_the_last_is_old_or_too_large_or_does_not_open() {
     let place = Place::new();
     for (hours, max_bytes, is_damaged) in [(24, u64::MAX, false), (25, 1, false), (26, u64::MAX, true)] {
-        let store = place.open(u64::MAX).await;
+        let (_, store) = place.open(u64::MAX).await;
         mark(&store).await;
         let begun = place.begun();
         store.close();
@@ -134,7 +126,7 @@ async fn a_start_begins_a_new_store_if_the_last_is_old_or_too_large_or_does_not_
             }
         }
         place.clock.set(hours);
-        let store = place.open(max_bytes).await;
+        let (_, store) = place.open(max_bytes).await;
         assert_eq!(place.begun(), [at(hours)]);
         assert!(!is_marked(&store).await);
         store.close();
@@ -144,49 +136,46 @@ async fn a_start_begins_a_new_store_if_the_last_is_old_or_too_large_or_does_not_
 #[tokio::test]
 async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_more() {
     let place = Place::new();
-    let store = Arc::new(place.open(u64::MAX).await);
-    mark(&store).await;
-    place.renew(&store, || place.gauges.bytes.get() > 0).await;
-    assert!(is_marked(&store).await, "it is not due");
-    let in_use = store.store();
+    let (sandbox, first) = place.open(u64::MAX).await;
+    mark(&first).await;
+    assert!(stays(&sandbox, &first).await, "it is not due");
+    assert!(place.gauges.bytes.get() > 0 && is_marked(&first).await);
     place.clock.set(24);
-    place.renew(&store, || place.gauges.renewals.get() == 1).await;
-    assert!(!is_marked(&store).await);
+    let second = sandbox.next(&first).await;
+    assert!(!is_marked(&second).await);
     assert_eq!((place.begun(), place.gauges.renewals.get()), (vec![at(0), at(24)], 1));
+    let in_use = first.store();
+    let removed = spawn_blocking(|| first.remove());
     assert_eq!(in_use.workspaces().await.unwrap().len(), 2, "a reader goes on");
+    sleep(Duration::from_millis(50)).await;
+    assert!(!removed.is_finished() && place.begun().len() == 2);
     drop(in_use);
-    for _ in 0..500 {
-        if place.begun().len() == 1 {
-            break;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
+    removed.await.unwrap();
     assert_eq!(place.begun(), [at(24)]);
     // The clock steps back by two days. The next store's name is still the later one.
     place.clock.set(-24);
-    place.renew(&store, || place.gauges.renewals.get() == 2).await;
-    assert_eq!(store.present().begun, at(24).plus_millis(1));
-    Arc::into_inner(store).unwrap().close();
+    let third = sandbox.next(&second).await;
+    assert_eq!(third.begun, at(24).plus_millis(1));
+    second.close();
+    third.close();
 }
 
 #[tokio::test]
 async fn a_store_that_cannot_be_replaced_stays_in_use_and_nothing_is_left_of_the_other() {
     let place = Place::new();
-    let store = Arc::new(place.open(u64::MAX).await);
+    let (sandbox, store) = place.open(u64::MAX).await;
     mark(&store).await;
     place.clock.set(24);
     let path = place.path();
     let moved = place.directory.path().join("moved");
     fs::rename(&path, &moved).unwrap();
     fs::write(&path, "in the way").unwrap();
-    let begun = Instant::now();
-    place.renew(&store, || begun.elapsed() > Duration::from_millis(500)).await;
-    assert!(is_marked(&store).await);
+    assert!(stays(&sandbox, &store).await && is_marked(&store).await);
     assert_eq!(place.gauges.renewals.get(), 0);
     fs::remove_file(&path).unwrap();
     fs::rename(&moved, &path).unwrap();
     assert_eq!(place.begun(), [at(0)]);
-    Arc::into_inner(store).unwrap().close();
+    store.close();
 }
 
 #[test]

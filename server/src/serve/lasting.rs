@@ -1,6 +1,6 @@
-//! The stores of a running server: opening and closing.
+//! The store of a running server: opening and closing.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::Notify,
@@ -11,17 +11,14 @@ use tokio::{
 use crate::{
     ambient::Ambient,
     cli::Location,
-    domain::Workspace,
     failure::Failure,
     file_modes,
     metrics::Metrics,
     operations,
     store::{
         Store,
-        disposable::Disposable,
         embedded::{self, EmbeddedStore},
         postgres::{self, DatabaseClock, PostgresStore},
-        sandboxed::Sandboxed,
     },
 };
 
@@ -30,31 +27,29 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// How often the log says that the server waits for its database.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 
-/// The main store, and the sandbox's store if it has a separate one.
-pub(super) struct Stores {
+/// The lasting store.
+pub(super) struct Lasting {
     store: Arc<dyn Store>,
-    sandbox: Option<Arc<Disposable>>,
     main: Main,
     ambient: Arc<dyn Ambient>,
-    metrics: Metrics,
 }
 
-/// The engine of the main store.
+/// Its engine.
 enum Main {
-    Embedded(PathBuf, embedded::Closing),
+    Embedded(embedded::Closing),
     Postgres(Arc<DatabaseClock>, Arc<PostgresStore>, postgres::Closing),
 }
 
-impl Stores {
-    /// Opens the main store. A database may be away: [`database_opens`](Self::database_opens) waits for it.
-    pub(super) fn open(location: Location, mut ambient: Arc<dyn Ambient>, metrics: Metrics) -> Result<Self, Failure> {
+impl Lasting {
+    /// Opens the store. A database may be away: [`database_opens`](Self::database_opens) waits for it.
+    pub(super) fn open(location: Location, mut ambient: Arc<dyn Ambient>, metrics: &Metrics) -> Result<Self, Failure> {
         let (store, main): (Arc<dyn Store>, _) = match location {
             Location::Directory(directory) => {
                 operations::remove_abandoned_copies(&directory)?;
                 let commits = metrics.commits.clone();
                 let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
                 file_modes::warn_of_readable(&directory);
-                (Arc::new(store), Main::Embedded(directory, closing))
+                (Arc::new(store), Main::Embedded(closing))
             }
             Location::Database(target) => {
                 let commits = metrics.commits.clone();
@@ -64,10 +59,10 @@ impl Stores {
                 (Arc::clone(&store) as _, Main::Postgres(clock, store, closing))
             }
         };
-        Ok(Self { store, sandbox: None, main, ambient, metrics })
+        Ok(Self { store, main, ambient })
     }
 
-    /// Waits until the main store's database, if it has one, is there and can be used. `waits` is told that it was not at once.
+    /// Waits until the store's database, if it has one, is there and can be used. `waits` is told that it was not at once.
     /// Fails if a person must mend something.
     pub(super) fn database_opens(
         &self,
@@ -98,20 +93,6 @@ impl Stores {
         }
     }
 
-    /// Opens a separate store of at most `max_mib` for the sandbox's workspace. Without a workspace, removes an earlier
-    /// run's store.
-    pub(super) async fn set_sandbox(&mut self, workspace: Option<Workspace>, max_mib: u32) -> Result<(), Failure> {
-        let Main::Embedded(directory, _) = &self.main else { return Ok(()) };
-        let directory = directory.join("sandbox");
-        let Some(workspace) = workspace else { return Ok(Disposable::remove_left(&directory)?) };
-        let (ambient, gauges) = (Arc::clone(&self.ambient), self.metrics.sandbox.clone());
-        let max_bytes = u64::from(max_mib) * 1024 * 1024;
-        let sandbox = Arc::new(Disposable::open(directory, max_bytes, workspace, ambient, gauges).await?);
-        self.store = Arc::new(Sandboxed { lasting: Arc::clone(&self.store), sandbox: Arc::clone(&sandbox) });
-        self.sandbox = Some(sandbox);
-        Ok(())
-    }
-
     /// The clock that all servers on the store share.
     pub(super) fn ambient(&self) -> Arc<dyn Ambient> {
         Arc::clone(&self.ambient)
@@ -126,34 +107,20 @@ impl Stores {
         })
     }
 
-    /// The stores behind one interface.
     pub(super) fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
 
-    /// The worker that replaces the sandbox's store when it is old or large.
-    pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        self.sandbox.clone().map(Disposable::renew)
-    }
-
-    /// Closes the stores and waits for their threads. The caller must have dropped all other handles.
+    /// Closes the store and waits for its threads. The caller must have dropped all other handles.
     pub(super) async fn close(self) -> Result<(), Failure> {
-        let Self { store, sandbox, main, .. } = self;
+        let Self { store, main, .. } = self;
         drop(store);
         match main {
             Main::Postgres(_, store, closing) => {
                 drop(store);
                 closing.wait().await;
             }
-            Main::Embedded(_, closing) => {
-                let close = || {
-                    if let Some(sandbox) = sandbox.and_then(Arc::into_inner) {
-                        sandbox.close();
-                    }
-                    closing.wait();
-                };
-                spawn_blocking(close).await?;
-            }
+            Main::Embedded(closing) => spawn_blocking(|| closing.wait()).await?,
         }
         Ok(())
     }

@@ -1,0 +1,125 @@
+//! The sandbox of a public server: a service of its own on a disposable store, with a dispatcher and workers of its own.
+//!
+//! Strangers use it, so it has its own few delivery slots, and nothing in it waits for a live payment or makes one wait. When an
+//! empty store replaces the present one, another service begins on it. The one before ends what it has in flight.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::watch,
+    task::{JoinSet, spawn_blocking},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{tasks::Tasks, workers};
+use crate::{
+    cli::ServeArgs,
+    delivery::{Dispatcher, LONGEST_ATTEMPT, Sender},
+    descriptors::Shares,
+    domain::Workspace,
+    failure::Failure,
+    metrics::Metrics,
+    service::{self, Claims, Service},
+    store::disposable::{Disposable, Present},
+};
+
+/// The directory of its stores, in the data directory.
+pub(super) const DIRECTORY: &str = "sandbox";
+
+/// What the service on each of its stores has.
+pub(super) struct Sandbox {
+    lasting: Arc<Service>,
+    sender: Arc<Sender>,
+    /// How many deliveries may be in flight.
+    slots: usize,
+    claims: Arc<Claims>,
+    metrics: Metrics,
+    disposable: Disposable,
+    /// Tells requests which service is the present one.
+    present: watch::Sender<Option<service::Sandbox>>,
+}
+
+/// A store in use.
+struct Running {
+    store: Present,
+    service: Arc<Service>,
+    dispatcher: Arc<Dispatcher>,
+    workers: JoinSet<()>,
+}
+
+impl Sandbox {
+    /// Starts the sandbox of a workspace, which ends with the server's tasks.
+    pub(super) async fn start(
+        args: &ServeArgs,
+        shares: Shares,
+        workspace: Workspace,
+        lasting: Arc<Service>,
+        metrics: &Metrics,
+        present: watch::Sender<Option<service::Sandbox>>,
+        tasks: &Tasks,
+    ) -> Result<(), Failure> {
+        let (directory, ambient) = (args.data.data_dir.join(DIRECTORY), Arc::clone(&lasting.ambient));
+        let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
+        let gauges = metrics.sandbox.clone();
+        let (disposable, store) =
+            Disposable::open(directory, max_bytes, workspace, Arc::clone(&ambient), gauges).await?;
+        let sandbox = Self {
+            sender: Arc::new(Sender::new(ambient, lasting.settings.targets.clone(), &args.header_word, shares)?),
+            slots: shares.deliveries,
+            claims: Arc::new(Claims::new(&metrics.outside_effects)),
+            metrics: metrics.clone(),
+            disposable,
+            present,
+            lasting,
+        };
+        let running = sandbox.begin(store);
+        let drain = Duration::from_secs(args.drain.into()).min(LONGEST_ATTEMPT);
+        tasks.tracker.spawn(sandbox.run(running, tasks.stopping.clone(), tasks.ending.clone(), drain));
+        Ok(())
+    }
+
+    /// Replaces the store whenever it is due, and ends as the server does: no delivery starts after `stopping`, those in flight
+    /// get `drain`, and requests use the store until `ending`.
+    async fn run(self, mut running: Running, stopping: CancellationToken, ending: CancellationToken, drain: Duration) {
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = stopping.cancelled() => break,
+                next = self.disposable.next(&running.store) => next,
+            };
+            let past = mem::replace(&mut running, self.begin(next));
+            tokio::spawn(past.end(Present::remove));
+        }
+        let _ = timeout(drain, running.dispatcher.close()).await;
+        ending.cancelled().await;
+        self.present.send_replace(None);
+        running.end(Present::close).await;
+    }
+
+    fn begin(&self, store: Present) -> Running {
+        let Self { lasting, sender, slots, claims, metrics, .. } = self;
+        let service = Arc::new(lasting.of_sandbox(store.store(), Arc::clone(sender), Arc::clone(claims)));
+        let (ambient, deliveries) = (Arc::clone(&service.ambient), metrics.deliveries.clone());
+        let dispatcher =
+            Dispatcher::new(store.store(), ambient, service.server, Arc::clone(sender), deliveries, *slots);
+        let workers = workers::of_sandbox(&service, &dispatcher, metrics).into_iter().collect();
+        let developer = self.disposable.developer().clone();
+        self.present.send_replace(Some(service::Sandbox { developer, service: Arc::clone(&service) }));
+        Running { store, service, dispatcher, workers }
+    }
+}
+
+impl Running {
+    /// Ends its workers and the deliveries in flight, and then its store.
+    async fn end(mut self, store: fn(Present)) {
+        self.workers.shutdown().await;
+        self.dispatcher.close().await;
+        self.service.store_logged_requests().await;
+        let Self { store: present, service, dispatcher, .. } = self;
+        drop((service, dispatcher));
+        if let Err(error) = spawn_blocking(move || store(present)).await {
+            tracing::error!(%error, "a store of the sandbox was not closed");
+        }
+    }
+}
