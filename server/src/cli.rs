@@ -117,8 +117,12 @@ impl Command {
             // It makes a directory in the one above, which replaces an empty one.
             (Self::Restore(args), _) => args.admin.data.data_dir.parent().into_iter().collect(),
             (Self::Migrate(args), _) => [&args.from, &args.to].into_iter().filter_map(directory_in).collect(),
-            (_, Some(data)) if data.database_url.is_none() => vec![&data.data_dir],
-            _ => Vec::new(),
+            (_, Some(data)) => {
+                let of_store = data.database_url.is_none().then_some(&*data.data_dir);
+                let of_sandbox = self.serve_args().and_then(|args| args.sandbox_dir.as_deref());
+                of_store.into_iter().chain(of_sandbox).collect()
+            }
+            (_, None) => Vec::new(),
         }
     }
 }

@@ -53,20 +53,16 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     }
     let front = Front::bind(&args).await?;
     let is_on_database = args.data.database_url.is_some();
-    if is_on_database && args.sandbox && front.reach == Reach::Public {
-        return Err(
-            "a public sandbox would fill the database with the payments of strangers; serve it from a directory, \
-                    without --database-url"
-                .into(),
-        );
-    }
+    let own_sandbox = match front.own_sandbox {
+        Some(shares) => Some((args.sandbox_directory()?, shares)),
+        None => None,
+    };
     let lasting = Lasting::open(args.data.location()?, Arc::clone(&ambient), &metrics)?;
     let ambient = lasting.ambient();
     let gateways = credentials.modes();
     let service = Arc::new(service(&args, credentials, &front, &lasting, ambient, &metrics, &tasks)?);
-    let own_sandbox = front.own_sandbox;
     let (present_sandbox, sandbox) = watch::channel(None);
-    let services = Arc::new(Services::new(Arc::clone(&service), own_sandbox.map(|_| sandbox)));
+    let services = Arc::new(Services::new(Arc::clone(&service), own_sandbox.as_ref().map(|_| sandbox)));
     let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
     let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
     let dispatcher = Dispatcher::new(lasting.store(), ambient, service.server, sender, deliveries, slots);
@@ -85,12 +81,18 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
                 false => service.prepare_sandbox().await?,
             };
             match own_sandbox.zip(workspace) {
-                Some((shares, workspace)) => {
+                Some(((directory, shares), workspace)) => {
+                    let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
+                    let (ambient, gauges) = (Arc::clone(&service.ambient), metrics.sandbox.clone());
+                    let opened = Disposable::open(directory, max_bytes, workspace, ambient, gauges).await;
+                    let named = "the sandbox cannot be opened, whose directory --sandbox-dir names";
+                    let opened = opened.map_err(|error| format!("{named}: {error}"))?;
                     let lasting = Arc::clone(&service);
-                    Sandbox::start(&args, shares, workspace, lasting, &metrics, present_sandbox, &tasks).await?;
+                    Sandbox::start(&args, shares, opened, lasting, &metrics, present_sandbox, &tasks)?;
                 }
-                None if is_on_database => {}
-                None => Disposable::remove_left(&args.data.data_dir.join(sandbox::DIRECTORY))?,
+                // One that the operator named may hold other things.
+                None if is_on_database || args.sandbox_dir.is_some() => {}
+                None => Disposable::remove_left(&args.sandbox_directory()?)?,
             }
             Ok::<_, Failure>(service.offered_key().await)
         }));

@@ -9,6 +9,7 @@ use super::{
     DataArgs,
     values::{address, base_url, host},
 };
+use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -33,6 +34,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "PAYMENTS_SANDBOX_MIB", default_value_t = 512, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(64..))]
     pub(crate) sandbox_mib: u32,
+    /// Directory for the sandbox of a public server, and for nothing else: an empty store replaces the one in it. Default: sandbox
+    /// in the data directory. A server on a database has no default.
+    #[arg(long, env = "PAYMENTS_SANDBOX_DIR", value_name = "DIR")]
+    pub(crate) sandbox_dir: Option<PathBuf>,
     /// Word in the webhooks' header names: X-WORD-Signature.
     #[arg(long, env = "PAYMENTS_HEADER_WORD", default_value = "Service", value_name = "WORD", value_parser = header_word)]
     pub(crate) header_word: String,
@@ -104,6 +109,21 @@ pub(crate) struct ServeArgs {
     /// Format of the log.
     #[arg(long, env = "PAYMENTS_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
+}
+
+impl ServeArgs {
+    /// The directory for the sandbox of a public server.
+    pub(crate) fn sandbox_directory(&self) -> Result<PathBuf, Failure> {
+        match (&self.sandbox_dir, &self.data.database_url) {
+            (Some(directory), _) => Ok(directory.clone()),
+            (None, None) => Ok(self.data.data_dir.join("sandbox")),
+            (None, Some(_)) => {
+                Err("the sandbox of a public server keeps its records out of the database; name a directory for \
+                                    them with --sandbox-dir"
+                    .into())
+            }
+        }
+    }
 }
 
 /// Format of the log.

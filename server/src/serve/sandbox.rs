@@ -17,15 +17,11 @@ use crate::{
     cli::ServeArgs,
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender},
     descriptors::Shares,
-    domain::Workspace,
     failure::Failure,
     metrics::Metrics,
     service::{self, Claims, Service},
     store::disposable::{Disposable, Present},
 };
-
-/// The directory of its stores, in the data directory.
-pub(super) const DIRECTORY: &str = "sandbox";
 
 /// What the service on each of its stores has.
 pub(super) struct Sandbox {
@@ -49,21 +45,17 @@ struct Running {
 }
 
 impl Sandbox {
-    /// Starts the sandbox of a workspace, which ends with the server's tasks.
-    pub(super) async fn start(
+    /// Starts the sandbox on a store, which ends with the server's tasks.
+    pub(super) fn start(
         args: &ServeArgs,
         shares: Shares,
-        workspace: Workspace,
+        (disposable, store): (Disposable, Present),
         lasting: Arc<Service>,
         metrics: &Metrics,
         present: watch::Sender<Option<service::Sandbox>>,
         tasks: &Tasks,
     ) -> Result<(), Failure> {
-        let (directory, ambient) = (args.data.data_dir.join(DIRECTORY), Arc::clone(&lasting.ambient));
-        let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
-        let gauges = metrics.sandbox.clone();
-        let (disposable, store) =
-            Disposable::open(directory, max_bytes, workspace, Arc::clone(&ambient), gauges).await?;
+        let ambient = Arc::clone(&lasting.ambient);
         let sandbox = Self {
             sender: Arc::new(Sender::new(ambient, lasting.settings.targets.clone(), &args.header_word, shares)?),
             slots: shares.deliveries,

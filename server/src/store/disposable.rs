@@ -59,7 +59,7 @@ pub(crate) struct Present {
 
 impl Disposable {
     /// Opens the store that an earlier run left in a directory, or begins a new one if that is due or does not open. Removes
-    /// all others.
+    /// all others. Fails if another server has the directory.
     pub(crate) async fn open(
         directory: PathBuf,
         max_bytes: u64,
@@ -70,11 +70,15 @@ impl Disposable {
         let now = ambient.now();
         let left = left_in(&directory)?;
         let last = left.last().filter(|(begun, path)| !is_due(*begun, now, bytes_in(path), max_bytes));
-        let opened = last.and_then(|(begun, path)| {
-            let opened = Present::open(path, *begun, &ambient);
-            let warn = |error: &_| tracing::warn!(%error, "the sandbox's store cannot be opened; it starts empty");
-            opened.inspect_err(warn).ok()
-        });
+        let opened = match last.map(|(begun, path)| Present::open(path, *begun, &ambient)) {
+            Some(Err(error)) if error.is_in_use() => return Err(error),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the sandbox's store cannot be opened; it starts empty");
+                None
+            }
+            Some(Ok(opened)) => Some(opened),
+            None => None,
+        };
         for (_, path) in &left {
             if opened.as_ref().is_none_or(|opened| opened.directory != *path) {
                 fs::remove_dir_all(path)?;

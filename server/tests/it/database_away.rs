@@ -50,6 +50,31 @@ async fn a_server_waits_for_its_database_says_so_and_serves_when_it_comes() {
     server.assert_logs("the database is there");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_public_sandbox_waits_for_the_database_too_and_never_writes_a_payment_to_it() {
+    let mut nodes = Nodes::new("");
+    nodes.run("initdb -D one -A trust -U postgres --no-sync");
+    let start =
+        format!("pg_ctl -D one -w -l one.log -o \"-k {} -c listen_addresses=''\" start", nodes.directory.display());
+    nodes.run(&start);
+    let url = nodes.url_at(5432, "postgres");
+    let directory = tempfile::tempdir().unwrap();
+    let public = ["--base-url", "https://pay.example", "--sandbox", "--sandbox-dir"];
+    let of_sandbox = [&public[..], &[directory.path().to_str().unwrap(), "--database-url", &url]].concat();
+    // The sandbox's key is in the database when the second server starts.
+    let mut first = Server::start_with(&of_sandbox);
+    assert_eq!(statuses(&first).await, THERE);
+    assert!(first.terminate().success());
+    nodes.run("pg_ctl -D one -m fast -w stop");
+    let server = Server::start_with(&of_sandbox);
+    assert_eq!(statuses(&server).await, AWAY);
+    nodes.run(&start);
+    eventually("the server to be ready", async || (statuses(&server).await == THERE).then_some(())).await;
+    assert_eq!(run_sql(&url, "SELECT count(*) FROM payments.payment"), "0");
+    assert!(server.get("/payments").await["total"].as_u64() >= Some(2), "the first server's payment too");
+    drop((first, server));
+}
+
 /// A host that accepts connections and says nothing.
 fn silent() -> (TempDir, String) {
     let directory = tempfile::tempdir().unwrap();

@@ -1,25 +1,43 @@
 //! The sandbox of a public server has its own store, limited in size and age.
 
-use std::{collections::HashSet, fs, path::Path, time::Duration};
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
 use payments_client::Client;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
-    engine::Engine,
+    cluster::Cluster,
+    engine::{Engine, run_sql},
     live::Live,
     lost_files::{create_long, entries_end, files},
-    receiver::Receiver,
-    server::{SANDBOX_KEY, Server, eventually, metric, payment_of},
+    receiver::{Receiver, Reply},
+    server::{BINARY, SANDBOX_KEY, Server, eventually, metric, payment_of, text_of},
 };
 
 const PUBLIC: [&str; 4] = ["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"];
 
 /// The directories of the sandbox's stores.
-fn stores(server: &Server) -> Vec<std::path::PathBuf> {
-    fs::read_dir(server.data().join("sandbox")).unwrap().map(|entry| entry.unwrap().path()).collect()
+fn stores(server: &Server) -> Vec<PathBuf> {
+    stores_in(&server.data().join("sandbox"))
+}
+
+fn stores_in(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Makes a sandbox's store a day older.
+fn age(store: &Path) {
+    let begun: i64 = store.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    fs::rename(store, store.with_file_name((begun - 24 * 60 * 60 * 1000).to_string())).unwrap();
 }
 
 fn bytes_in(directory: &Path) -> u64 {
@@ -81,11 +99,8 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     assert_eq!(create_long(&server.url, 1).await.unwrap().text().await.unwrap(), own, "the key replays the response");
     assert_eq!(payments(&server).await["total"], 1);
 
-    // Age the sandbox store by a day.
     server.kill();
-    let store = stores(&server).remove(0);
-    let begun: i64 = store.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    fs::rename(&store, store.with_file_name((begun - 24 * 60 * 60 * 1000).to_string())).unwrap();
+    age(&stores(&server)[0]);
     server.restart();
     let gone = server.request(Method::GET, &path).send().await.unwrap();
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
@@ -154,7 +169,9 @@ async fn checkout(server: &Server, id: &str) -> (StatusCode, Value) {
 }
 
 async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
-    let live = Live::start_on(engine, "", &[&PUBLIC[..], &["--metrics-listen", "127.0.0.1:0"]].concat()).await;
+    let directory = TempDir::new().unwrap();
+    let beside = ["--sandbox-dir", directory.path().to_str().unwrap(), "--metrics-listen", "127.0.0.1:0"];
+    let mut live = Live::start_on(engine, "", &[&PUBLIC[..], &beside].concat()).await;
     let server = &live.server;
     let client = Client::builder(&live.key).base_url(&server.url).build().unwrap();
     let (of_live, of_sandbox) = (Receiver::ok().await, Receiver::ok().await);
@@ -207,9 +224,7 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
     eventually("the live event", async || (of_live.received().len() == 1).then_some(())).await;
 
     // The metrics count both.
-    let log = server.log();
-    let own = log.split("/metrics is on ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
-    let metrics = reqwest::get(format!("{own}/metrics")).await.unwrap().text().await.unwrap();
+    let metrics = metrics(server).await;
     let counted = |labels: &str| metric::<u64>(&metrics, &format!("payments_payments{{{labels}}}"));
     assert_eq!(counted(r#"environment="test",status="completed""#), 2);
     assert_eq!(counted(r#"environment="live",status="pending""#), 1);
@@ -220,6 +235,25 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
         server.run_for_line(&["deliveries", "resend", &delivery]);
         eventually("the webhook again", async || (of_sandbox.received().len() == 5).then_some(())).await;
     }
+    if let Some(url) = server.database() {
+        assert_eq!(run_sql(url, "SELECT count(*) FROM payments.payment").trim(), "1", "the live one");
+    }
+
+    // The sandbox is emptied, and the rest stays.
+    live.server.kill();
+    age(&stores_in(directory.path())[0]);
+    live.server.restart();
+    let server = &live.server;
+    assert_eq!(stores_in(directory.path()).len(), 1);
+    assert_eq!(
+        (payments(server).await["total"].clone(), checkout(server, &made).await.0),
+        (json!(0), StatusCode::NOT_FOUND)
+    );
+    assert_eq!(client.payments().list().await.unwrap().total, Some(1));
+    assert_eq!(checkout(server, &sold).await, (StatusCode::OK, json!("created")));
+    server.create(&payment_of(&json!(5))).await;
+
+    // An operator closes it for good.
     let keys: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
     let mut keys = keys["keys"].as_array().unwrap().iter();
     let id = keys.find(|key| key["last4"] == "demo").unwrap()["id"].as_str().unwrap();
@@ -235,4 +269,60 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_public_sandbox_and_the_lasting_store_are_apart_on_a_directory() {
     a_public_sandbox_and_the_lasting_store_are_apart(Engine::Directory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_public_sandbox_and_the_lasting_store_are_apart_on_postgresql() {
+    a_public_sandbox_and_the_lasting_store_are_apart(Engine::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_of_strangers_that_never_answer_take_no_slot_of_a_live_delivery() {
+    let live = Live::start_with("", &[&PUBLIC[..], &["--metrics-listen", "127.0.0.1:0"]].concat()).await;
+    let server = &live.server;
+    let (silent, shop) = (Receiver::start(Reply::Never).await, Receiver::ok().await);
+    for _ in 0..100 {
+        let webhook = json!({"url": silent.url(), "events": "*"});
+        let subscribed = server.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+        assert_eq!(subscribed.status(), StatusCode::CREATED);
+    }
+    server.create(&payment_of(&json!(5))).await;
+    // One developer gets seven eighths of the sandbox's 64 slots.
+    eventually("the slots to be taken", async || (held(server).await >= 56).then_some(())).await;
+    shop.subscribe(&Client::builder(&live.key).base_url(&server.url).build().unwrap()).await;
+    live.create(5.0, "BDT").await;
+    eventually("the live event", async || (!shop.received().is_empty()).then_some(())).await;
+    assert!(held(server).await <= 56, "the other endpoints wait");
+}
+
+/// How many deliveries are in flight.
+async fn held(server: &Server) -> u64 {
+    metric(&metrics(server).await, "payments_delivery_places_held")
+}
+
+/// Reads `/metrics` of a public server, which are at an address of their own.
+async fn metrics(server: &Server) -> String {
+    let log = server.log();
+    let own = log.split("/metrics is on ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    reqwest::get(format!("{own}/metrics")).await.unwrap().text().await.unwrap()
+}
+
+#[test]
+fn a_public_sandbox_beside_a_database_needs_a_directory() {
+    let database = Cluster::shared().new_database();
+    for (command, directory, says) in [
+        ("serve", &[][..], "the sandbox of a public server keeps its records out of the database; name a directory"),
+        ("doctor", &[], "FAILED   configuration"),
+        (
+            "serve",
+            &["--sandbox-dir", "/proc/nothing"],
+            "the sandbox cannot be opened, whose directory --sandbox-dir names",
+        ),
+    ] {
+        let arguments = [command, "--listen", "127.0.0.1:0", "--database-url", &database, "--sandbox"];
+        let output = Command::new(BINARY).args(arguments).args(&PUBLIC[..2]).args(directory).output().unwrap();
+        let said = text_of(&output);
+        let named = said.lines().any(|line| line.contains(says) && line.contains("--sandbox-dir"));
+        assert!(output.status.code() == Some(1) && named, "{command}: {said}");
+    }
 }

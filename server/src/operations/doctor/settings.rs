@@ -35,6 +35,10 @@ pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding>
     if let Some(mode) = gateways.iter().find(|mode| is_public && !mode.ends_with(": live")) {
         warn(format!("live payments move no real money: {mode}; set the credentials of the live account"));
     }
+    if let Some(error) = args.sandbox_directory().err().filter(|_| is_public && args.sandbox) {
+        findings.push(Finding::failed("configuration", error.to_string()));
+    }
+    let mut warn = |text: String| findings.push(Finding::warning("configuration", text));
     let known = variables();
     for (name, _) in env::vars_os() {
         let Some(name) = name.to_str().filter(|name| name.starts_with("PAYMENTS_") && !known.contains(*name)) else {

@@ -100,6 +100,9 @@ async fn a_start_goes_on_with_the_last_store_and_removes_all_others() {
     let (_, store) = place.open(u64::MAX).await;
     assert!(!is_marked(&store).await);
     mark(&store).await;
+    let (clock, gauges) = (Arc::clone(&place.clock) as Arc<dyn Ambient>, place.gauges.clone());
+    let another = Disposable::open(place.path(), u64::MAX, Place::workspace(), clock, gauges).await;
+    assert!(another.is_err_and(|error| error.is_in_use()), "another server has it");
     store.close();
     fs::create_dir_all(place.path().join(at(-1).as_millis().to_string()).join("below")).unwrap();
     fs::create_dir(place.path().join("of another kind")).unwrap();
