@@ -169,6 +169,7 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
     fs::rename(server.data(), &lost).unwrap();
     let refused = server.try_run(&["restore", "--journal", lost.join("journal").to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is missing; put it back"), "{refused:?}");
+    assert!(!server.directory.path().join("data.restoring").exists(), "a part of it is left");
 
     server.run(&["restore", "--journal", whole.to_str().unwrap()]);
     server.restart();
@@ -199,6 +200,7 @@ async fn restore_until_a_time_restores_the_store_of_that_time() {
     let later = server.try_run(&["restore", backup.to_str().unwrap(), "--journal", journal, "--until", &moment]);
     let stderr = String::from_utf8_lossy(&later.stderr).into_owned();
     assert!(!later.status.success() && stderr.contains("is of a later moment"), "{stderr}");
+    assert!(!server.directory.path().join("data.restoring").exists(), "a part of it is left");
 
     server.run(&["restore", "--journal", journal, "--until", &moment]);
     server.restart();
