@@ -121,6 +121,10 @@ async fn a_silent_host_before_the_primary_in_the_url_delays_nothing() {
     let (name, there) = database.split_once("@/").unwrap().1.split_once("?host=").unwrap();
     let hosts = [directory.path().to_str().unwrap(), there].map(|path| path.replace('/', "%2F")).join(",");
     let url = format!("postgres://postgres@{hosts}/{name}");
+    // First a command with a time limit: a server that waits for the silent host never says that it listens.
+    let create = ["20", BINARY, "workspaces", "create", "--name", "Shop", "--database-url", &url];
+    let created = Command::new("timeout").args(create).output().unwrap();
+    assert!(created.status.success(), "{}", text_of(&created));
     let begun = Instant::now();
     let mut server = Server::start_with(&["--database-url", &url]);
     assert_eq!(statuses(&server).await, THERE);

@@ -18,8 +18,10 @@ fn run(variables: &[(&str, &str)], arguments: &[&str]) -> (TempDir, Output) {
 }
 
 fn run_in(directory: &TempDir, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
-    let mut command = Command::new(BINARY);
-    command.env_clear().envs(variables.iter().copied()).args(arguments).current_dir(directory).output().unwrap()
+    // A server that starts although it must not serves for ever.
+    let mut command = Command::new("timeout");
+    command.env_clear().envs(variables.iter().copied()).args(["20", BINARY]).args(arguments);
+    command.current_dir(directory).output().unwrap()
 }
 
 #[test]
