@@ -114,6 +114,14 @@ fn outcome_of<T>(outcome: &Outcome<T>) -> Result<T, CommitError> {
     Ok(outcome.ok_or(StoreError::Stopped)??)
 }
 
+/// The error of a change that has no condition.
+fn store_error(error: CommitError) -> StoreError {
+    match error {
+        CommitError::Store(error) => error,
+        CommitError::Conflict(conflict) => StoreError::unavailable(conflict),
+    }
+}
+
 /// Whether a key is of a value of the layout, and not of the state of its place.
 pub(crate) fn is_value(key: &[u8]) -> bool {
     keys::kind_of(key).is_some()

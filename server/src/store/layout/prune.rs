@@ -4,11 +4,12 @@ use payments_core::{DeliveryId, Timestamp};
 
 use super::{
     LayoutStore, delivery,
-    entry::owners_at,
+    entry::{Entry, owners_at},
     keys::{BODIES, CLAIMS, RESPONSES},
     reads::{Reads, Scan},
+    store_error,
 };
-use crate::store::{CommitError, Prunable, Result, StoreError, bytes::Bytes};
+use crate::store::{Prunable, Result, bytes::Bytes};
 
 impl<B: Bytes> LayoutStore<B> {
     /// Drops at most `at_most` records that are older than a time, the oldest first. Returns how many it handled.
@@ -20,31 +21,40 @@ impl<B: Bytes> LayoutStore<B> {
         };
         for cell in self.bytes.cells() {
             let reads = Reads::new(&self.bytes, cell);
-            let mut owners = Vec::new();
+            let mut entries = Vec::new();
             let mut scan = Scan::new(reads, index.before(before));
-            while owners.len() < at_most
+            while entries.len() < at_most
                 && let Some((key, value)) = scan.next().await?
             {
-                owners.extend(owners_at(index, &key, &value));
+                let Some(time) = index.time_of(&key) else { continue };
+                entries.extend(owners_at(index, &key, &value).into_iter().map(|owner| (time, owner)));
             }
-            owners.truncate(at_most);
-            if owners.is_empty() {
+            entries.truncate(at_most);
+            if entries.is_empty() {
                 continue;
             }
-            let handled = owners.len();
-            if what == Prunable::DeliveryBodies {
-                let ids =
-                    owners.iter().filter_map(|id| str::from_utf8(id).ok()?.parse().ok()).collect::<Vec<DeliveryId>>();
-                let whole = delivery::read(reads, &ids).await?;
-                let last = ids.into_iter().max();
-                self.decide(cell, move |draft| {
-                    whole.iter().try_for_each(|it| draft.redact(it, before))?;
-                    last.iter().try_for_each(|last| draft.redacted_up_to(last))
-                })
-                .await
-            } else {
-                self.decide(cell, move |draft| owners.iter().try_for_each(|at| draft.drop_if_older(at, before))).await
-            }
+            let handled = entries.len();
+            let ids: Vec<DeliveryId> = match what {
+                Prunable::DeliveryBodies => {
+                    entries.iter().filter_map(|(_, id)| str::from_utf8(id).ok()?.parse().ok()).collect()
+                }
+                Prunable::StoredResponses | Prunable::KeyClaims => Vec::new(),
+            };
+            let whole = delivery::read(reads, &ids).await?;
+            let last = ids.into_iter().max();
+            self.decide(cell, move |draft| {
+                whole.iter().try_for_each(|it| draft.redact(it, before))?;
+                last.iter().try_for_each(|last| draft.redacted_up_to(last))?;
+                for (time, owner) in &entries {
+                    if index != BODIES {
+                        draft.drop_if_older(owner, before)?;
+                    }
+                    // One that follows from no record goes too: it would be found again and again.
+                    draft.take(Entry::At { index, time: *time, owner: owner.clone() })?;
+                }
+                Ok(())
+            })
+            .await
             .map_err(store_error)?;
             return Ok(handled);
         }
@@ -52,10 +62,23 @@ impl<B: Bytes> LayoutStore<B> {
     }
 }
 
-/// The error of a change that has no condition.
-fn store_error(error: CommitError) -> StoreError {
-    match error {
-        CommitError::Store(error) => error,
-        CommitError::Conflict(conflict) => StoreError::unavailable(conflict),
+#[cfg(test)]
+mod tests {
+    use super::{super::entry::key_at, *};
+    use crate::store::{Store as _, layout::MemoryStore};
+
+    #[tokio::test]
+    async fn an_entry_that_follows_from_no_record_is_pruned_once() {
+        let store = MemoryStore::default();
+        let (made, now) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH.plus_seconds(60));
+        for (what, index, owner) in [
+            (Prunable::DeliveryBodies, BODIES, &b"del_1"[..]),
+            (Prunable::StoredResponses, RESPONSES, b"000/response/surprise"),
+            (Prunable::KeyClaims, CLAIMS, b"000/claim/surprise"),
+        ] {
+            store.bytes.set(&key_at(index, made, owner, false), Vec::new());
+            assert_eq!(store.prune(what, now, 9).await.unwrap(), 1, "{what:?}");
+            assert_eq!(store.prune(what, now, 9).await.unwrap(), 0, "{what:?}");
+        }
     }
 }

@@ -17,11 +17,12 @@ use super::{
     outcome_of,
     payment::StoredPayment,
     records::InOrder,
+    store_error,
 };
 use crate::{
     domain::{Outgoing, Session},
     store::{
-        Checked, CommitError, Each, Leases, Migration, Record, RecordKind, Result, Snapshot, StoreError,
+        Checked, Each, Leases, Migration, Record, RecordKind, Result, Snapshot, StoreError,
         bytes::{Bytes as _, Journaled, Local},
     },
 };
@@ -66,17 +67,14 @@ impl LayoutStore<Journaled> {
         let void =
             decision(self.bytes.packs(), &outcome, move |draft| claims.iter().try_for_each(|at| draft.drop_claim(at)));
         self.bytes.commit_blocking(void)?;
-        outcome_of(&outcome).map_err(|error| match error {
-            CommitError::Store(error) => error,
-            CommitError::Conflict(conflict) => StoreError::unavailable(conflict),
-        })
+        outcome_of(&outcome).map_err(store_error)
     }
 }
 
 impl<B: Local> LayoutStore<B> {
     /// The values of a kind, in the order of what stands behind the kind.
     fn each<T: 'static>(&self, kind: RecordKind, of: impl Fn(Vec<u8>, Vec<u8>) -> Result<T> + 'static) -> Each<'_, T> {
-        let mut records = match now(InOrder::open(self, kind, None, 64)) {
+        let mut records = match now(InOrder::open(self, kind, None, 8)) {
             Ok(records) => records,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
