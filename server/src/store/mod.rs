@@ -246,7 +246,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>>;
     /// The payment of a scope's event.
     async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>>;
-    /// The events of each of these payments of a scope, oldest first. Leaves out payments that are not there.
+    /// The events of each of these different payments of a scope, oldest first. Leaves out payments that are not there.
     async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>>;
     /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
     /// with.

@@ -4,7 +4,6 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use async_trait::async_trait;
 use journaled_tree::{CommitError, Database, Entries, Layout, Read, TreeError};
-use payments_core::Slot;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task,
@@ -50,14 +49,6 @@ pub(crate) struct Journaled(pub(crate) Database);
 
 #[async_trait]
 impl Bytes for Journaled {
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell(0)]
-    }
-
-    fn cell_of(&self, _slot: Slot) -> Cell {
-        Cell(0)
-    }
-
     fn packs(&self) -> bool {
         true
     }

@@ -11,7 +11,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use payments_core::Slot;
 
 use super::{Bytes, Cell, Decision, KeyValue, Local, Undecided, View};
 use crate::store::StoreError;
@@ -64,14 +63,6 @@ impl Memory {
 
 #[async_trait]
 impl Bytes for Memory {
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell(0)]
-    }
-
-    fn cell_of(&self, _slot: Slot) -> Cell {
-        Cell(0)
-    }
-
     fn packs(&self) -> bool {
         false
     }

@@ -231,14 +231,13 @@ impl Draft<'_> {
         let Some(before) = stored.filter(|it| follows(outgoing.version) == Some(it.delivery.version)) else {
             return Err(Conflict::Stale.into());
         };
-        let mut delivery = if before.is_passed && !outgoing.is_pending() {
+        let delivery = if before.is_passed && !outgoing.is_pending() {
             let mut ended = outgoing.clone();
             ended.redact().map_err(|error| StoreError::corrupt(&key, error))?;
             ended
         } else {
             without_payload(outgoing)?.into_owned()
         };
-        delivery.version = outgoing.version;
         let after = StoredDelivery { delivery, ..before.clone() };
         self.replace(Some(&before), &after)
     }

@@ -165,9 +165,13 @@ impl<'v> Draft<'v> {
                     self.remove(keys::lane(&endpoint));
                 }
             }
-            stays @ (Entry::Item { .. } | Entry::Found { .. } | Entry::Day { .. }) => {
-                let what = format!("a change would remove {stays:?}, which stays");
-                return Err(StoreError::Corrupt { record: String::new(), what }.into());
+            Entry::Item { list, position, .. } | Entry::Found { list, position } => {
+                let what = format!("a change would remove position {position} from its list {}", list.name);
+                return Err(StoreError::corrupt(&list.head, what).into());
+            }
+            Entry::Day { scope, day, .. } => {
+                let what = format!("a change would take from the totals of {}", day_of(day));
+                return Err(StoreError::corrupt(&keys::head_of_scope(&scope), what).into());
             }
         }
         Ok(())

@@ -59,7 +59,7 @@ impl Draft<'_> {
     fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), Refused> {
         before.retain(|entry| match after.iter().position(|it| it == entry) {
             Some(same) => {
-                after.swap_remove(same);
+                after.remove(same);
                 false
             }
             None => true,

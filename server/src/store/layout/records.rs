@@ -11,7 +11,7 @@ use super::{
     idempotency::{KeptResponse, whole},
     keys,
     payment::StoredPayment,
-    reads::{Reads, parse},
+    reads::{Reads, Scan, parse},
 };
 use crate::{
     domain::{KeyHash, Outgoing},
@@ -116,7 +116,7 @@ impl<B: Bytes> LayoutStore<B> {
     ) -> Result<Vec<Record>> {
         let unknown = || StoreError::corrupt(after.unwrap_or_default().as_bytes(), "no record has this key");
         let after = after.map(|after| behind_kind(kind, after).ok_or_else(unknown)).transpose()?;
-        let mut records = InOrder::open(self, kind, after.as_deref(), 8).await?;
+        let mut records = InOrder::open(self, kind, after.as_deref(), 2).await?;
         let mut page = Vec::new();
         while page.len() < at_most
             && let Some((key, value)) = records.next().await?
@@ -127,11 +127,13 @@ impl<B: Bytes> LayoutStore<B> {
     }
 
     pub(super) async fn record_count(&self, kind: RecordKind) -> Result<u64> {
-        let mut records = InOrder::open(self, kind, None, 256).await?;
         let mut count = 0;
-        while let Some((key, value)) = records.next().await? {
-            let counts = kind != RecordKind::PendingEvent || StoredEvent::parse(&key, &value)?.pending.is_some();
-            count += u64::from(counts);
+        for slot in Slot::all() {
+            let mut records = Scan::new(self.of(slot), with_prefix(&keys::records_of(slot, name_of(kind))));
+            while let Some((key, value)) = records.next().await? {
+                let counts = kind != RecordKind::PendingEvent || StoredEvent::parse(&key, &value)?.pending.is_some();
+                count += u64::from(counts);
+            }
         }
         Ok(count)
     }

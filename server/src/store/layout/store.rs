@@ -284,12 +284,8 @@ impl<B: Bytes> Store for LayoutStore<B> {
     }
 
     async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
-        let reads = self.of(id.slot());
-        let is_pending = StoredEvent::read(reads, id).await?.is_some_and(|event| event.pending.is_some());
-        if !is_pending {
-            return Ok(None);
-        }
-        let Some(told) = told(reads, std::slice::from_ref(id)).await?.pop() else { return Ok(None) };
+        let told = told(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
+        let Some(told) = told.filter(|told| told.event.pending.is_some()) else { return Ok(None) };
         let at = keys::event(id);
         let missing = || StoreError::corrupt(&at, "its payment is not there");
         let session = self.session(&told.event.payment).await?.ok_or_else(missing)?;
@@ -312,15 +308,22 @@ impl<B: Bytes> Store for LayoutStore<B> {
 
     async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
         let reads = self.of(scope.developer_id.slot());
+        let keys: Vec<_> = payments.iter().map(keys::payment).collect();
+        let mut stored = Vec::new();
+        for (key, record) in keys.iter().zip(reads.get(keys.clone()).await?) {
+            stored.extend(record.map(|record| StoredPayment::parse(key, &record)).transpose()?);
+        }
+        stored.retain(|it| it.session.scope() == *scope);
+        let ids: Vec<EventId> = stored.iter().flat_map(|it| it.events.iter().cloned()).collect();
+        let mut told = told(reads, &ids).await?.into_iter().peekable();
         let mut found = Vec::new();
-        for payment in payments {
-            let stored = StoredPayment::read(reads, payment).await?.filter(|it| it.session.scope() == *scope);
-            let Some(stored) = stored else { continue };
-            let events = told(reads, &stored.events).await?.into_iter().map(|told| {
+        for payment in stored.iter().map(|it| &it.session.payment.id) {
+            let mut events = Vec::new();
+            while let Some(told) = told.next_if(|told| told.event.payment == *payment) {
                 let StoredEvent { id, event: kind, created_at, .. } = told.event;
-                EventWrite { id, kind, created_at, data: told.data }
-            });
-            found.push((payment.clone(), events.collect()));
+                events.push(EventWrite { id, kind, created_at, data: told.data });
+            }
+            found.push((payment.clone(), events));
         }
         Ok(found)
     }

@@ -49,10 +49,10 @@ impl<B: Bytes> LayoutStore<B> {
     /// Claims work that is due, the earliest first in each cell.
     pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
+        self.leases.drop_ended(lease);
         for reads in self.cells() {
             let mut due = DueWork::new(reads, queue, lease.now);
             let mut waiting = Vec::new();
-            self.leases.drop_ended(lease);
             while claims.len() < at_most {
                 let (work, payment) = match due.next().await {
                     Ok(Some(due)) => due,
