@@ -23,14 +23,14 @@ use crate::{
 impl Draft<'_> {
     /// Writes a change, if its conditions hold.
     pub(super) fn apply(&mut self, change: &Change) -> Result<Committed, Refused> {
-        if let Some(keep) = &change.idempotency {
-            self.keep(keep, &change.writes)?;
-        }
-        let mut has_pending_event = false;
+        let keep = change.idempotency.as_ref();
+        let mut outcome = keep.map_or(Ok(()), |keep| self.keep(keep, &change.writes)).map(|()| false);
+        // Those behind the first that fails too: a place that does not know yet what they read learns it from one run.
         for write in &change.writes {
-            has_pending_event |= self.write(write, CHANGED)?;
+            let written = self.write(write, CHANGED);
+            outcome = outcome.and_then(|has_pending_event| Ok(written? | has_pending_event));
         }
-        Ok(Committed { has_pending_event })
+        outcome.map(|has_pending_event| Committed { has_pending_event })
     }
 
     /// Returns whether an event became pending.
@@ -109,14 +109,9 @@ impl Draft<'_> {
         {
             return Err(Conflict::LookupUsed.into());
         }
+        let keeps_data = event.is_none() && before.as_ref().is_some_and(|before| *before.json == *json);
         let (position, mut events, mut is_data) = match &before {
-            Some(before) => {
-                let keeps_data = event.is_none() && *before.json == *json;
-                if before.is_data && !keeps_data {
-                    self.write_out(before)?;
-                }
-                (before.position, before.events.clone(), before.is_data && keeps_data)
-            }
+            Some(before) => (before.position, before.events.clone(), before.is_data && keeps_data),
             None => (self.count(&List::payments(&scope))?, Vec::new(), false),
         };
         let event = match event {
@@ -133,6 +128,10 @@ impl Draft<'_> {
         self.replace(before.as_ref(), &after)?;
         if let Some(event) = &event {
             self.replace(None, event)?;
+        }
+        // At the end: it fails where the last event is not known yet, and all else that this reads is then known to be read.
+        if let Some(before) = before.filter(|before| before.is_data && !keeps_data) {
+            self.write_out(&before)?;
         }
         Ok(event.is_some_and(|event| event.pending.is_some()))
     }
