@@ -9,6 +9,8 @@
 mod journaled;
 #[cfg(test)]
 mod memory;
+#[cfg_attr(not(test), expect(dead_code, reason = "no command opens it yet"))]
+mod postgres;
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,7 +19,10 @@ use payments_core::Slot;
 
 pub(crate) use self::journaled::{Journaled, KeysOfPlace};
 #[cfg(test)]
-pub(crate) use self::memory::Memory;
+pub(crate) use self::{
+    memory::Memory,
+    postgres::{CELLS, Postgres},
+};
 use super::{Backups, StoreError};
 
 /// The home of a cell's own entries, which stand behind those of all slots.
@@ -87,7 +92,8 @@ pub(crate) enum Undecided {
 }
 
 /// Decides by a view of a cell, and writes into it. Returns whether what it wrote is to be committed. It reads named keys alone,
-/// has no other effect, and may run again.
+/// has no other effect, and may run again: a place may first run it over values that it does not know and takes for absent, to learn
+/// what it reads. The last run counts.
 pub(crate) type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, Undecided> + Send>;
 
 /// A place for bytes.

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
-    Engine, Postgres, apart,
+    Cells, Engine, Postgres, apart,
     changes::app,
     client_of,
     cluster::run_sql,
@@ -115,7 +115,18 @@ fn error(committed: Result<crate::store::Committed, CommitError>) -> StoreError 
 async fn a_commit_whose_connection_breaks_or_that_must_be_repeated_on_postgresql_has_one_effect() {
     let database = Database::new().await;
     let relay = database.relay().await;
-    let engine = database.store(Some(&relay)).await;
+    has_one_effect(database.store(Some(&relay)).await, &relay).await;
+}
+
+#[tokio::test]
+async fn a_commit_whose_connection_breaks_or_that_must_be_repeated_in_cells_has_one_effect() {
+    let database = Database::new().await;
+    let relay = database.relay().await;
+    let target = Target::new(&relay.url(database.name()).into(), None).unwrap().with_schema("cells");
+    has_one_effect(Cells::open(target).await, &relay).await;
+}
+
+async fn has_one_effect(engine: impl Engine, relay: &Relay) {
     let store = engine.store();
     let faults =
         [Fault::DropAnswer, Fault::Reset, Fault::DropRequest, Fault::SerializationFailure, Fault::Deadlock].repeat(2);

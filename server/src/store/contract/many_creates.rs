@@ -6,21 +6,31 @@ use std::{env, time::Instant};
 use futures_util::future::{join_all, try_join_all};
 use payments_core::RawJson;
 
-use super::{Engine as _, Postgres, check, cluster_url, samples::*};
+use super::{Cells, Engine, Postgres, check, cluster_url, samples::*};
 use crate::store::{Change, ClaimEnd, NewResponse, postgres::Target};
 
 const TASKS: u8 = 128;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_from_many_tasks_are_each_there_and_none_twice() {
-    let each: i64 = env::var("STORE_CREATES").map_or(5, |text| text.parse().unwrap());
+    many_creates(Postgres::open(target("many_creates").await).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creates_from_many_tasks_are_each_there_and_none_twice_in_cells() {
+    many_creates(Cells::open(target("many_in_cells").await).await).await;
+}
+
+async fn target(schema: &str) -> Target {
     let url = match env::var("STORE_AT") {
         Ok(url) => url,
         Err(_) => cluster_url().await,
     };
-    let schema = format!("many_creates_{}", std::process::id());
-    let target = Target::new(&url.into(), None).unwrap().with_schema(&schema);
-    let engine = Postgres::open(target).await;
+    Target::new(&url.into(), None).unwrap().with_schema(&format!("{schema}_{}", std::process::id()))
+}
+
+async fn many_creates(engine: impl Engine) {
+    let each: i64 = env::var("STORE_CREATES").map_or(5, |text| text.parse().unwrap());
     let begun = Instant::now();
     let tasks = (0..TASKS).map(|task| {
         let store = engine.store();

@@ -23,6 +23,7 @@ mod pruning;
 #[expect(dead_code, reason = "it also breaks connections at random, for tests over HTTP")]
 mod relay;
 mod samples;
+mod several_cells;
 mod side_by_side;
 mod tables;
 mod transactions;
@@ -39,12 +40,14 @@ use std::{
 use tempfile::TempDir;
 use tokio::{task::spawn_blocking, time::sleep};
 use tokio_postgres::{Client, NoTls};
+use tokio_util::task::TaskTracker;
 
 pub(super) use self::cluster::Cluster;
 use super::{
     Finding, Snapshot, Store, Write,
+    bytes::{self, CELLS},
     embedded::{Closing, EmbeddedStore},
-    layout::MemoryStore,
+    layout::{LayoutStore, MemoryStore},
     postgres::{Closing as PostgresClosing, PostgresSnapshot, PostgresStore, Target},
 };
 use crate::{ambient::OperatingSystem, metrics::Metrics};
@@ -212,6 +215,52 @@ impl Engine for Postgres {
     }
 }
 
+/// The layout over cells in a schema of its own. Claims on work are in memory, as if there were one server.
+struct Cells {
+    store: Arc<LayoutStore<bytes::Postgres>>,
+    closing: TaskTracker,
+    target: Target,
+}
+
+impl Cells {
+    async fn open(target: Target) -> Self {
+        let commits = Metrics::new().commits;
+        let (bytes, closing) = bytes::Postgres::open(target.clone(), CELLS, &OperatingSystem, &commits).await.unwrap();
+        let store = Arc::new(LayoutStore::new(bytes, Arc::default(), commits.outbox));
+        Self { store, closing, target }
+    }
+
+    async fn close(self) -> Target {
+        drop(Arc::into_inner(self.store).unwrap());
+        self.closing.wait().await;
+        self.target
+    }
+}
+
+impl Engine for Cells {
+    async fn new() -> Self {
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+        let schema = format!("contract_cells_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
+        Self::open(Target::new(&cluster_url().await.into(), None).unwrap().with_schema(&schema)).await
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    async fn restarted(self) -> Self {
+        Self::open(self.close().await).await
+    }
+
+    async fn findings(&self) -> Vec<Finding> {
+        self.store.check_all(&mut |_| ()).await.unwrap().findings
+    }
+
+    async fn end(self) {
+        self.close().await;
+    }
+}
+
 /// Starts an engine again, which then checks itself. The records of these tests are a developer's who has a workspace.
 async fn check<E: Engine>(engine: E) -> E {
     if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
@@ -229,6 +278,7 @@ macro_rules! contract {
         contract!(@on memory Memory $( $( $subject $sentence )* )*);
         contract!(@on embedded Embedded $( $( $subject $sentence )* )*);
         contract!(@on postgres Postgres $( $( $subject $sentence )* )*);
+        contract!(@on cells Cells $( $( $subject $sentence )* )*);
     };
     (@on $name:ident $engine:ident $( $subject:ident $sentence:ident )*) => {
         mod $name {

@@ -87,7 +87,7 @@ pub(super) fn new_payment_in(scope: &Scope, nth: u8, created_at: Timestamp, fiel
     let body = format!("{{{fields}{body}");
     let params = CreatePayment::from_json(body.as_bytes(), scope.environment).unwrap();
     let new = NewPayment {
-        id: PaymentId::new(Slot::FIRST, created_at, [nth; RANDOM_BYTES]),
+        id: PaymentId::new(scope.developer_id.slot(), created_at, [nth; RANDOM_BYTES]),
         developer_id: scope.developer_id.clone(),
         app_id: None,
         environment: scope.environment,
@@ -110,7 +110,7 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     let Payment { id, updated_at, .. } = &session.payment;
     let mut random = [0; RANDOM_BYTES];
     random.copy_from_slice(&Sha256::digest(format!("{id} {}", session.version))[..RANDOM_BYTES]);
-    let (id, data) = (EventId::new(Slot::FIRST, *updated_at, random), json_of(session));
+    let (id, data) = (EventId::new(id.slot(), *updated_at, random), json_of(session));
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }
 
@@ -234,8 +234,9 @@ pub(super) fn added(endpoint: Endpoint, at_most: usize) -> Write {
 
 /// A delivery of a ping that is still to be made.
 pub(super) fn ping(nth: u8, created_at: Timestamp, to: &Endpoint) -> Outgoing {
-    let id = DeliveryId::new(Slot::FIRST, created_at, [nth; RANDOM_BYTES]);
-    let event = EventId::new(Slot::FIRST, created_at, [nth; RANDOM_BYTES]);
+    let slot = to.endpoint.id.slot();
+    let id = DeliveryId::new(slot, created_at, [nth; RANDOM_BYTES]);
+    let event = EventId::new(slot, created_at, [nth; RANDOM_BYTES]);
     let envelope = serde_json::json!({"id": event, "event": "test.ping", "createdAt": created_at, "data": {"a": 1}});
     let envelope = RawJson::of(&envelope).unwrap();
     Outgoing::new(id, &to.scope(), &to.endpoint.id, &EventKind::TestPing, envelope, created_at)

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, own_database, samples::*};
+use super::{Cells, Embedded, Engine, Memory, Postgres, changes::api_key, check, own_database, samples::*};
 use crate::{
     cli::Location,
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
@@ -372,6 +372,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..60),
     ) {
         same::<Embedded>(first.clone(), steps.clone())?;
-        same::<Postgres>(first, steps)?;
+        same::<Postgres>(first.clone(), steps.clone())?;
+        same::<Cells>(first, steps)?;
     }
 }

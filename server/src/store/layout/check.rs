@@ -43,7 +43,7 @@ const HEADS: usize = 1_024;
 
 impl<B: Bytes> LayoutStore<B> {
     /// Checks a store that nobody writes to meanwhile. Calls `progress` with the number of values read.
-    pub(super) async fn check_all(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
+    pub(in crate::store) async fn check_all(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
         let mut checked = Checked::default();
         for reads in self.cells() {
             let (sums, heads) = Default::default();

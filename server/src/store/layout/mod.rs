@@ -51,6 +51,7 @@ use crate::store::bytes::Memory;
 /// A store whose bytes are in a place.
 pub(crate) struct LayoutStore<B> {
     pub(in crate::store) bytes: B,
+    /// Claims on work. In memory for now, so only one server may work on a place; they become entries.
     leases: Arc<Leases>,
     keys: KeyCache,
     /// How many deliveries are pending.

@@ -1,6 +1,6 @@
 //! Drops or redacts old records.
 
-use payments_core::{DeliveryId, Timestamp};
+use payments_core::{DeliveryId, Slot, Timestamp};
 
 use super::{
     LayoutStore, delivery,
@@ -41,7 +41,8 @@ impl<B: Bytes> LayoutStore<B> {
                 Prunable::StoredResponses | Prunable::KeyClaims => Vec::new(),
             };
             let whole = delivery::read(reads, &ids).await?;
-            let last = ids.into_iter().max();
+            // Another store that goes on behind it looks again at the deliveries of the other cells.
+            let last = ids.into_iter().max().filter(|_| cell == self.bytes.cell_of(Slot::FIRST));
             self.decide(cell, move |draft| {
                 whole.iter().try_for_each(|it| draft.redact(it, before))?;
                 last.iter().try_for_each(|last| draft.redacted_up_to(last))?;

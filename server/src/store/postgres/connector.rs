@@ -35,15 +35,17 @@ const BARRIER: Duration = Duration::from_secs(10);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(in crate::store) enum Purpose {
     /// Reading what may yet be undone by a failover. Any host that the URL accepts will do.
     Reading,
     /// Writing, and reading what is durable, on the host that accepts writes. Servers' connections have an id.
     Writing(Option<[u8; 16]>),
+    /// Committing to a cell, on the host that accepts writes.
+    Cell,
 }
 
 /// Makes the connections of one purpose, one after another.
-pub(super) struct Connector {
+pub(in crate::store) struct Connector {
     pub(super) target: Target,
     pub(super) purpose: Purpose,
     /// The last connection's process on each host, which may have a transaction under way.
@@ -101,12 +103,12 @@ impl fmt::Display for Unreachable {
 }
 
 impl Connector {
-    pub(super) fn new(target: Target, purpose: Purpose) -> Arc<Self> {
+    pub(in crate::store) fn new(target: Target, purpose: Purpose) -> Arc<Self> {
         Arc::new(Self { target, purpose, backends: Mutex::default() })
     }
 
     /// Connects. Tries the hosts until one passes, or until each has failed.
-    pub(super) async fn connect(self: &Arc<Self>) -> Result<Session, Unreachable> {
+    pub(in crate::store) async fn connect(self: &Arc<Self>) -> Result<Session, Unreachable> {
         let mut hosts = self.target.hosts();
         if self.target.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             fastrand::shuffle(&mut hosts);
@@ -177,34 +179,44 @@ impl Connector {
         let at_most = config.get_connect_timeout().copied().unwrap_or(HOST_LOST);
         let opening = timeout(at_most, Session::open(self, host.nth, &config));
         let mut session = opening.await.map_err(|_| HostError::Silent)??;
-        if let Purpose::Writing(id) = self.purpose {
-            timeout(BARRIER, self.pass(host, &mut session, id)).await.map_err(|_| HostError::NoCommit)??;
+        if self.purpose != Purpose::Reading {
+            timeout(BARRIER, self.pass(host, &mut session)).await.map_err(|_| HostError::NoCommit)??;
         }
         Ok(session)
     }
 
     /// Lets a connection pass the barrier.
-    async fn pass(&self, host: &Host, session: &mut Session, id: Option<[u8; 16]>) -> Result<(), HostError> {
-        match id {
-            None => session.commit_something().await?,
-            Some(id) => {
-                let earlier = self.backends().remove(&host.nth);
-                if let Some(earlier) = earlier
-                    && session.end_backend(&earlier).await?
-                {
-                    // Another commit would only wait behind it, and hold one more process of the database.
-                    self.backends().insert(host.nth, earlier);
-                    return Err(HostError::NoCommit);
-                }
-                let own = session.backend().await?;
-                self.backends().insert(host.nth, own);
+    async fn pass(&self, host: &Host, session: &mut Session) -> Result<(), HostError> {
+        match self.purpose {
+            Purpose::Reading | Purpose::Writing(None) => session.commit_something().await?,
+            Purpose::Writing(Some(id)) => {
+                self.end_earlier(host, session).await?;
                 session.last_batch = session.pass_barrier(&id).await?;
+            }
+            Purpose::Cell => {
+                self.end_earlier(host, session).await?;
+                session.commit_something().await?;
             }
         }
         let timeline = session.timeline().await?;
         if self.target.primary.passed(host.nth, timeline)? {
             tracing::warn!(primary = host.name, "the database has another primary; connections to the last one end");
         }
+        Ok(())
+    }
+
+    /// Ends the process of the last connection to a host, which may hold up this one.
+    async fn end_earlier(&self, host: &Host, session: &Session) -> Result<(), HostError> {
+        let earlier = self.backends().remove(&host.nth);
+        if let Some(earlier) = earlier
+            && session.end_backend(&earlier).await?
+        {
+            // Another commit would only wait behind it, and hold one more process of the database.
+            self.backends().insert(host.nth, earlier);
+            return Err(HostError::NoCommit);
+        }
+        let own = session.backend().await?;
+        self.backends().insert(host.nth, own);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ mod batch;
 mod check;
 mod claims;
 mod clock;
-mod connector;
+pub(in crate::store) mod connector;
 mod days;
 mod earlier_batches;
 mod events;
@@ -26,16 +26,16 @@ mod privileges;
 mod prune;
 mod read;
 mod read_task;
-mod readers;
+pub(in crate::store) mod readers;
 mod record_columns;
 mod records;
 mod request_counts;
 mod rows;
 mod save;
 mod schema;
-mod session;
+pub(in crate::store) mod session;
 mod snapshot;
-mod sqlstate;
+pub(in crate::store) mod sqlstate;
 mod statements;
 mod take_in;
 mod target;
@@ -184,7 +184,7 @@ impl PostgresStore {
     /// A store that has not asked its database for anything yet. Until it has [begun](Self::begin), it is unavailable.
     pub(crate) fn start(target: Target, ambient: Arc<dyn Ambient>, commits: Commits) -> (Self, Closing) {
         let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
-        let ids = (0..READERS).map(|_| ambient.random()).collect();
+        let ids = (0..READERS).map(|_| Some(ambient.random())).collect();
         let readers = Readers::start(&target, ids, &is_open, &tasks);
         let (changes, queue) = mpsc::channel(QUEUE);
         let queue = Arc::new(Mutex::new(queue));

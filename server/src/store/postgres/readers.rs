@@ -23,23 +23,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const RECONNECT: Duration = Duration::from_millis(200);
 
 /// The connections for reading. A read takes the next one in turn; a connection carries many reads at a time.
-pub(super) struct Readers {
+pub(in crate::store) struct Readers {
     sessions: Vec<watch::Receiver<Option<Arc<Session>>>>,
     next: std::sync::atomic::AtomicUsize,
     is_open: watch::Receiver<bool>,
 }
 
 impl Readers {
-    /// Starts a task for each connection's id, which waits until the store is open. The tasks end when the readers are dropped.
-    pub(super) fn start(
+    /// Starts a task for each connection, which waits until the store is open. A connection may have an id. The tasks end when the
+    /// readers are dropped.
+    pub(in crate::store) fn start(
         target: &Target,
-        ids: Vec<[u8; 16]>,
+        ids: Vec<Option<[u8; 16]>>,
         is_open: &watch::Sender<bool>,
         tasks: &TaskTracker,
     ) -> Self {
         let sessions = ids.into_iter().map(|id| {
             let (shown, session) = watch::channel(None);
-            let connector = Connector::new(target.clone(), Purpose::Writing(Some(id)));
+            let connector = Connector::new(target.clone(), Purpose::Writing(id));
             let mut opened = is_open.subscribe();
             tasks.spawn(async move {
                 if opened.wait_for(|is_open| *is_open).await.is_ok() {
@@ -66,7 +67,7 @@ impl Readers {
 
     /// Runs a statement that reads. If the connection breaks meanwhile, runs it again on another: all of them may break at once,
     /// one after another, as when the database restarts. After one that was silent there is one more try.
-    pub(super) async fn query(
+    pub(in crate::store) async fn query(
         &self,
         sql: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
@@ -105,7 +106,7 @@ impl Readers {
 }
 
 /// Connects, shows the connection, and connects again when it breaks.
-async fn keep_connected(connector: Arc<Connector>, id: [u8; 16], shown: watch::Sender<Option<Arc<Session>>>) {
+async fn keep_connected(connector: Arc<Connector>, id: Option<[u8; 16]>, shown: watch::Sender<Option<Arc<Session>>>) {
     let mut said = None;
     loop {
         let connected = tokio::select! {
@@ -119,7 +120,12 @@ async fn keep_connected(connector: Arc<Connector>, id: [u8; 16], shown: watch::S
                 shown.send_replace(Some(Arc::clone(&session)));
                 tokio::select! {
                     () = session.closed() => {}
-                    () = shown.closed() => return drop(session.in_time(session.leave(&id)).await),
+                    () = shown.closed() => {
+                        if let Some(id) = id {
+                            let _ = session.in_time(session.leave(&id)).await;
+                        }
+                        return;
+                    }
                 }
                 shown.send_replace(None);
             }

@@ -53,7 +53,7 @@ const BARRIER: &str = "INSERT INTO connection (id, batch, opened, seen_at) VALUE
                        UPDATE SET opened = connection.opened + 1, seen_at = now() RETURNING batch";
 
 /// A connection. If it breaks, every call fails, and the outcome of a commit under way is unknown.
-pub(super) struct Session {
+pub(in crate::store) struct Session {
     client: Client,
     /// Ends with the connection.
     closed: watch::Receiver<()>,
@@ -69,7 +69,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Connects for a command, and passes the barrier.
-    pub(super) async fn connect(target: &Target) -> Result<Self, Unreachable> {
+    pub(in crate::store) async fn connect(target: &Target) -> Result<Self, Unreachable> {
         Connector::new(target.clone(), Purpose::Writing(None)).connect().await
     }
 
@@ -183,7 +183,7 @@ impl Session {
 
     /// The outcome of calls whose answers come in time. If they do not, the connection is closed: the database or the way to it
     /// is gone. The database is not told to stop, so a commit may still happen.
-    pub(super) async fn in_time<T>(&self, calls: impl Future<Output = T>) -> Option<T> {
+    pub(in crate::store) async fn in_time<T>(&self, calls: impl Future<Output = T>) -> Option<T> {
         let outcome = timeout(ANSWER, self.or_elsewhere(calls)).await.ok();
         if outcome.is_none() {
             tracing::warn!("the database does not answer; a connection to it is closed");
@@ -194,7 +194,7 @@ impl Session {
 
     /// The outcome of calls that may take long. While the database is silent, looks whether another host has become the primary:
     /// then the connection is closed, and the calls fail.
-    pub(super) async fn or_elsewhere<T>(&self, calls: impl Future<Output = T>) -> T {
+    pub(in crate::store) async fn or_elsewhere<T>(&self, calls: impl Future<Output = T>) -> T {
         let mut calls = pin!(calls);
         if let Ok(outcome) = timeout(SILENT, &mut calls).await {
             return outcome;
@@ -206,7 +206,7 @@ impl Session {
         }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::store) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
@@ -227,7 +227,11 @@ impl Session {
     }
 
     /// Runs a statement, which is prepared at its first use.
-    pub(super) async fn query(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    pub(in crate::store) async fn query(
+        &self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
         let statement = self.prepared(sql).await?;
         self.client.query(&statement, parameters).await
     }
@@ -246,7 +250,7 @@ impl Session {
         Ok(statement)
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(in crate::store) fn client(&self) -> &Client {
         &self.client
     }
 }

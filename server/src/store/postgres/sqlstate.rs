@@ -7,7 +7,7 @@ use tokio_postgres::{Error, error::SqlState};
 use crate::store::StoreError;
 
 /// An error with what the database said: its own text is only a kind.
-pub(super) fn describe(error: &Error) -> String {
+pub(in crate::store) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(said) => format!("{} ({})", said.message(), said.code().code()),
         None => causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": "),
@@ -22,7 +22,7 @@ fn causes(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
 }
 
 /// What a read or a change, of which nothing was made, failed with.
-pub(super) fn store_error(error: &Error) -> StoreError {
+pub(in crate::store) fn store_error(error: &Error) -> StoreError {
     match error.code() {
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::Denied(describe(error)),
         _ => StoreError::unavailable(describe(error)),

@@ -26,9 +26,9 @@ pub(super) const HOST_LOST: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Target {
     /// As the URL says: any host of it.
-    pub(super) config: Config,
+    pub(in crate::store) config: Config,
     pub(super) tls: MakeRustlsConnect,
-    pub(super) schema: String,
+    pub(in crate::store) schema: String,
     /// Which host is the primary.
     pub(super) primary: Arc<Primary>,
     /// Held by the connection that looks for another primary.

@@ -1,0 +1,85 @@
+//! The statements of a commit. Each names one cell. They are prepared when a connection is made, so that each is sent at once
+//! and in order.
+//!
+//! Every one finds its rows by key: the key leads the primary key, since a planner that knows nothing of a table, or plans
+//! for any parameters, walks all rows of a cell where it can.
+
+use tokio_postgres::{Client, Error, Statement};
+
+macro_rules! statements {
+    ($( $(#[$meta:meta])* $name:ident = $sql:expr; )*) => {
+        /// The statements, prepared on one connection.
+        pub(super) struct Statements {
+            $( $(#[$meta])* pub(super) $name: Statement, )*
+        }
+
+        impl Statements {
+            pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+                let ($( $name, )*) = tokio::try_join!($( client.prepare($sql), )*)?;
+                Ok(Self { $( $name, )* })
+            }
+        }
+    };
+}
+
+/// Begins a read of many keys.
+macro_rules! each_key {
+    () => {
+        "SELECT k.nth, f.key, f.body FROM unnest($2::bytea[]) WITH ORDINALITY k (key, nth) CROSS JOIN LATERAL "
+    };
+}
+
+/// The newest version of a hot entry. No number of a batch begins with a byte other than zero, so no key that goes on
+/// otherwise lies between the versions.
+macro_rules! newest_version {
+    () => {
+        "(SELECT key, body FROM entry WHERE cell = $1 AND key > k.key AND key <= k.key || '\\x00ffffffffffffff'::bytea \
+         AND length(key) = length(k.key) + 8 ORDER BY key DESC LIMIT 1) f"
+    };
+}
+
+/// Records by their keys.
+pub(super) const RECORDS: &str =
+    concat!(each_key!(), "(SELECT key, body FROM record WHERE cell = $1 AND key = k.key OFFSET 0) f");
+/// Entries by their keys.
+pub(super) const ENTRIES: &str =
+    concat!(each_key!(), "(SELECT key, body FROM entry WHERE cell = $1 AND key = k.key OFFSET 0) f");
+/// Hot entries by their keys.
+pub(super) const HOT: &str = concat!(each_key!(), newest_version!());
+
+statements! {
+    lock = "SELECT first_slot, last_slot FROM cell WHERE cell = $1 FOR UPDATE";
+    /// Behind the lock, as a statement of its own: the snapshot of the one that locks precedes its wait.
+    newest = "SELECT batch, tag FROM batch WHERE cell = $1 ORDER BY batch DESC LIMIT 1";
+    is_there = "SELECT FROM batch WHERE cell = $1 AND batch = $2 AND tag = $3";
+
+    records = RECORDS;
+    entries = ENTRIES;
+    hot = HOT;
+    /// The same, unless the newest batch is this one. The condition is evaluated once.
+    hot_unless = concat!(each_key!(), newest_version!(), " WHERE (SELECT b.batch = $3 AND b.tag = $4 FROM batch b \
+        WHERE b.cell = $1 ORDER BY b.batch DESC LIMIT 1) IS NOT TRUE");
+
+    /// Fails if the newest batch is not the one that this one follows: its number is null then.
+    insert_batch = "INSERT INTO batch (cell, batch, server, tag) SELECT c.cell, (SELECT b.batch + 1 FROM \
+        (SELECT batch, tag FROM batch WHERE cell = $1 ORDER BY batch DESC LIMIT 1) b WHERE b.batch = $2 AND b.tag = $3), \
+        $4, $5 FROM cell c WHERE c.cell = $1";
+    insert_fence = "INSERT INTO batch (cell, batch, server, tag) SELECT c.cell, coalesce((SELECT b.batch FROM batch b \
+        WHERE b.cell = $1 ORDER BY b.batch DESC LIMIT 1), 0) + 1, $2, $3 FROM cell c WHERE c.cell = $1 RETURNING batch";
+    insert_records = "INSERT INTO record (cell, key, body) SELECT c.cell, t.key, t.body \
+        FROM cell c, unnest($2::bytea[], $3::text[]) t (key, body) WHERE c.cell = $1";
+    insert_entries = "INSERT INTO entry (cell, key, body) SELECT c.cell, t.key, t.body \
+        FROM cell c, unnest($2::bytea[], $3::bytea[]) t (key, body) WHERE c.cell = $1";
+    /// Of rows that are there, or may be. A join with what they become would be planned by a table's size at that time: on an
+    /// empty one it walks the cell, and a plan for any parameters stays.
+    put_records = "INSERT INTO record (cell, key, body) SELECT c.cell, t.key, t.body \
+        FROM cell c, unnest($2::bytea[], $3::text[]) t (key, body) WHERE c.cell = $1 \
+        ON CONFLICT (key, cell) DO UPDATE SET body = excluded.body";
+    put_entries = "INSERT INTO entry (cell, key, body) SELECT c.cell, t.key, t.body \
+        FROM cell c, unnest($2::bytea[], $3::bytea[]) t (key, body) WHERE c.cell = $1 \
+        ON CONFLICT (key, cell) DO UPDATE SET body = excluded.body";
+    delete_records = "DELETE FROM record WHERE cell = $1 AND key = ANY($2::bytea[])";
+    delete_entries = "DELETE FROM entry WHERE cell = $1 AND key = ANY($2::bytea[])";
+    /// From where the last one ended, since what was deleted there may still have to be walked over.
+    delete_batches = "DELETE FROM batch WHERE cell = $1 AND batch >= $2 AND batch < $3";
+}

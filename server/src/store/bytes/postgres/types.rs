@@ -1,0 +1,64 @@
+//! Parameters of the statements.
+
+use std::error::Error;
+
+use bytes::BytesMut;
+use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
+
+/// A column of a statement that takes many rows: `bytea[]`, or `text[]` of UTF-8.
+#[derive(Debug)]
+pub(super) struct Column<'b>(pub(super) Vec<&'b [u8]>);
+
+impl ToSql for Column<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        let Kind::Array(element) = kind.kind() else { return Err("an array is needed".into()) };
+        out.reserve(20 + self.0.iter().map(|bytes| 4 + bytes.len()).sum::<usize>());
+        let count = u32::try_from(self.0.len())?;
+        // One dimension, without nulls, from 1 on.
+        for number in [1, 0, element.oid(), count, 1] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        for bytes in &self.0 {
+            out.extend_from_slice(&u32::try_from(bytes.len())?.to_be_bytes());
+            out.extend_from_slice(bytes);
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::BYTEA_ARRAY || *kind == Type::TEXT_ARRAY
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Binary
+    }
+
+    to_sql_checked!();
+}
+
+/// A batch's tag, a `uuid`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tag(pub(super) u128);
+
+impl ToSql for Tag {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        out.extend_from_slice(&self.0.to_be_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::UUID
+    }
+
+    to_sql_checked!();
+}
+
+impl<'r> FromSql<'r> for Tag {
+    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(u128::from_be_bytes(raw.try_into()?)))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::UUID
+    }
+}
