@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::Timestamp;
+use crate::{Environment, Timestamp};
 
 /// The number of random bytes of a new id. The id keeps 74 of these 80 bits; UUIDv7 fixes the others.
 pub const RANDOM_BYTES: usize = 10;
@@ -46,6 +46,14 @@ impl Slot {
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
+    }
+
+    /// The slot in an API key: the three digits behind the environment's prefix. The first one if there is none, as in a key
+    /// that a person chose.
+    #[must_use]
+    pub fn of_key(key: &str) -> Self {
+        let rest = Environment::of_key(key).and_then(|environment| key.strip_prefix(environment.key_prefix()));
+        rest.and_then(|rest| Self::of_digits(rest.get(..SLOT_DIGITS)?)).unwrap_or(Self::FIRST)
     }
 
     /// Reads the digits of a slot.
@@ -210,6 +218,15 @@ pub struct IdError;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_of_the_slot_behind_its_prefix_or_of_the_first_one() {
+        for (key, slot) in
+            [("sk_live_3ff1", 0x3ff), ("sk_test_001", 1), ("sk_live_4001", 0), ("sk_test_demo", 0), ("3ff", 0)]
+        {
+            assert_eq!(Slot::of_key(key).number(), slot, "{key}");
+        }
+    }
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis).unwrap()

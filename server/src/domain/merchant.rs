@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use payments_core::{AppId, DeveloperId, Environment, KeyId, Timestamp, WorkspaceId};
+use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -62,13 +62,17 @@ impl Workspace {
     }
 }
 
-/// The SHA-256 hash of an API key. The store never holds the key itself (API specification, "Authentication", rule 5).
+/// The SHA-256 hash of an API key, and its developer's slot. The store never holds the key itself (API specification,
+/// "Authentication", rule 5).
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct KeyHash(pub(crate) [u8; 32]);
+pub(crate) struct KeyHash {
+    pub(crate) slot: Slot,
+    pub(crate) digest: [u8; 32],
+}
 
 impl KeyHash {
     pub(crate) fn of(key: &str) -> Self {
-        Self(Sha256::digest(key.as_bytes()).into())
+        Self { slot: Slot::of_key(key), digest: Sha256::digest(key.as_bytes()).into() }
     }
 }
 

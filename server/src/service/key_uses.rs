@@ -68,7 +68,7 @@ impl KeyUses {
         }
         drop(uses);
         let mut taken: Vec<_> = taken.into_iter().collect();
-        taken.sort_unstable_by_key(|(hash, _)| hash.0);
+        taken.sort_unstable_by_key(|(hash, _)| hash.digest);
         taken
     }
 

@@ -136,7 +136,7 @@ impl Record {
     pub(crate) fn key(&self) -> RecordKey {
         match self {
             Self::Workspace(it) => (RecordKind::Workspace, it.id.to_string()),
-            Self::ApiKey(hash, _) => (RecordKind::ApiKey, hex::encode(hash.0)),
+            Self::ApiKey(hash, _) => (RecordKind::ApiKey, hex::encode(hash.digest)),
             Self::App(it) => (RecordKind::App, format!("{}/{}", it.app.developer_id, it.app.id)),
             Self::GatewayToken(name, _) => (RecordKind::GatewayToken, name.clone()),
             Self::Endpoint(it) => (RecordKind::Endpoint, it.endpoint.id.to_string()),

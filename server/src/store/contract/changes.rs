@@ -269,11 +269,11 @@ pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
     commit(&store, vec![Write::ApiKey(hash.clone(), Box::new(others.clone()))]).await.unwrap();
     let of = async |workspace: &Workspace| {
         let found = store.api_keys_of(&workspace.id).await.unwrap();
-        json(&found.into_iter().map(|(hash, key)| (hash.0, key)).collect::<Vec<_>>())
+        json(&found.into_iter().map(|(hash, key)| (hash.digest, key)).collect::<Vec<_>>())
     };
-    let own = [1, 2, 3].map(|nth| api_key(nth, 0)).map(|(hash, key)| (hash.0, key));
+    let own = [1, 2, 3].map(|nth| api_key(nth, 0)).map(|(hash, key)| (hash.digest, key));
     assert_eq!(of(&workspace(0)).await, json(&own), "one workspace's, oldest first");
-    assert_eq!(of(&second).await, json(&[(hash.0, others)]));
+    assert_eq!(of(&second).await, json(&[(hash.digest, others)]));
     let new = new_payment(1, at(0));
     let (first, event) = (new.session.clone(), new.event.as_ref().unwrap().id.clone());
     commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();

@@ -192,7 +192,14 @@ pub(super) fn log_part(scope: &Scope, place: Place) -> Vec<u8> {
 }
 
 pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
-    key(Table::Record, &home(Slot::FIRST), &["api-key/", &hex::encode(hash.0)])
+    key(Table::Record, &home(hash.slot), &["api-key/", &hex::encode(hash.digest)])
+}
+
+/// The hash of the key of an API key.
+pub(super) fn hash_of(key: &[u8]) -> Option<KeyHash> {
+    let digest = hex::decode(rest_of(key)?).ok()?.try_into().ok()?;
+    let number = u16::from_str_radix(str::from_utf8(key.get(..CELL.len())?).ok()?, 16).ok()?;
+    Some(KeyHash { slot: Slot::all().nth(number.into())?, digest })
 }
 
 /// The response of an idempotency key.

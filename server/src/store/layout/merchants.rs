@@ -76,7 +76,7 @@ records! {
         key: |it| keys::api_key(&it.hash),
         json: &it.key,
         version: it.key.version,
-        entries: vec![Entry::Key { key: keys::api_key_of(&it.key.workspace_id, &it.key.id), value: it.hash.0.to_vec() }]
+        entries: vec![Entry::Key { key: keys::api_key_of(&it.key.workspace_id, &it.key.id), value: it.hash.digest.to_vec() }]
     }
     App { key: |it| keys::app(&it.app.developer_id, &it.app.id), json: it, version: it.version, entries: Vec::new() }
     Endpoint {

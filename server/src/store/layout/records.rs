@@ -14,7 +14,7 @@ use super::{
     reads::{Reads, Scan, parse},
 };
 use crate::{
-    domain::{KeyHash, Outgoing},
+    domain::Outgoing,
     store::{
         self, EventRecord, PaymentRecord, PendingEventRecord, Record, RecordKind, ResponseRecord, Result, StoreError,
         bytes::{Bytes, KeyValue, with_prefix},
@@ -143,10 +143,7 @@ impl<B: Bytes> LayoutStore<B> {
         let corrupt = || StoreError::corrupt(key, "its key cannot be read");
         Ok(Some(match kind {
             RecordKind::Workspace => Record::Workspace(parse(key, value)?),
-            RecordKind::ApiKey => {
-                let hash = keys::rest_of(key).and_then(|hash| hex::decode(hash).ok()?.try_into().ok());
-                Record::ApiKey(KeyHash(hash.ok_or_else(corrupt)?), parse(key, value)?)
-            }
+            RecordKind::ApiKey => Record::ApiKey(keys::hash_of(key).ok_or_else(corrupt)?, parse(key, value)?),
             RecordKind::App => Record::App(parse(key, value)?),
             RecordKind::GatewayToken => {
                 Record::GatewayToken(keys::rest_of(key).ok_or_else(corrupt)?.to_owned(), parse(key, value)?)

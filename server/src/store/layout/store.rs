@@ -97,7 +97,7 @@ impl<B: Bytes> Store for LayoutStore<B> {
         if let Some(key) = self.keys.unchanged_since(hash, commit) {
             return Ok(Some(key));
         }
-        let record = self.of(Slot::FIRST).one(keys::api_key(hash)).await?;
+        let record = self.of(hash.slot).one(keys::api_key(hash)).await?;
         record.map(|record| self.keys.parse(hash, record, commit)).transpose()
     }
 
@@ -112,9 +112,11 @@ impl<B: Bytes> Store for LayoutStore<B> {
     async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
         let reads = self.of(workspace.slot());
         let ids = reads.all_with(&keys::api_keys_of(workspace)).await?;
-        let hashes: Vec<_> = ids.into_iter().filter_map(|(_, hash)| hash.try_into().ok().map(KeyHash)).collect();
+        let slot = workspace.slot();
+        let hash = |digest: Vec<u8>| Some(KeyHash { slot, digest: digest.try_into().ok()? });
+        let hashes: Vec<_> = ids.into_iter().filter_map(|(_, digest)| hash(digest)).collect();
         let keys: Vec<_> = hashes.iter().map(keys::api_key).collect();
-        let records = self.of(Slot::FIRST).get(keys.clone()).await?;
+        let records = reads.get(keys.clone()).await?;
         let found = hashes.into_iter().zip(keys).zip(records);
         let found = found.filter_map(|((hash, key), record)| Some(parse(&key, &record?).map(|it| (hash, it))));
         found.collect()

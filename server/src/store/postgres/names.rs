@@ -106,7 +106,7 @@ pub(super) fn idempotency(key: &IdempotencyKey) -> IdempotencyName {
 }
 
 pub(super) fn hash(hash: &KeyHash) -> String {
-    hex::encode(hash.0)
+    hex::encode(hash.digest)
 }
 
 pub(super) fn app(developer: &DeveloperId, app: &AppId) -> String {

@@ -103,8 +103,9 @@ fn keys_in(rows: &[Row]) -> Result<Vec<(KeyHash, ApiKey)>> {
     let mut keys: Vec<(KeyHash, ApiKey)> = Vec::new();
     for row in rows {
         let id: &str = field(row, 1)?;
-        let Some(hash) = hex::decode(id).ok().and_then(|hash| hash.try_into().ok()) else { continue };
-        keys.push((KeyHash(hash), parse(id, field(row, 0)?)?));
+        let Some(digest) = hex::decode(id).ok().and_then(|hash| hash.try_into().ok()) else { continue };
+        let key: ApiKey = parse(id, field(row, 0)?)?;
+        keys.push((KeyHash { slot: key.scope.developer_id.slot(), digest }, key));
     }
     keys.sort_by(|(_, one), (_, other)| (&one.workspace_id, &one.id).cmp(&(&other.workspace_id, &other.id)));
     Ok(keys)

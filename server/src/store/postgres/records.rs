@@ -48,8 +48,9 @@ impl PostgresSnapshot {
         let by_id = |sql, read: fn(&Row) -> Result<Record>| self.read(sql, &[&id, &limit], read);
         match kind {
             RecordKind::Workspace => self.bodies(Kind::Workspace, id, limit, |_, it| Some(Record::Workspace(it))),
-            RecordKind::ApiKey => self.bodies(Kind::ApiKey, id, limit, |id, it| {
-                Some(Record::ApiKey(KeyHash(hex::decode(id).ok()?.try_into().ok()?), it))
+            RecordKind::ApiKey => self.bodies(Kind::ApiKey, id, limit, |id, it: Box<crate::domain::ApiKey>| {
+                let digest = hex::decode(id).ok()?.try_into().ok()?;
+                Some(Record::ApiKey(KeyHash { slot: it.scope.developer_id.slot(), digest }, it))
             }),
             RecordKind::App => self.bodies(Kind::App, id, limit, |_, it| Some(Record::App(it))),
             RecordKind::GatewayToken => {

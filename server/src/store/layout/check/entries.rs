@@ -1,6 +1,6 @@
 //! Entries: each follows from a record.
 
-use payments_core::{DeliveryId, EventId, PaymentId, Status, WebhookId, WorkspaceId};
+use payments_core::{DeliveryId, EventId, KeyId, PaymentId, Status, WebhookId, WorkspaceId};
 
 use super::{
     super::{
@@ -72,7 +72,9 @@ impl Check<'_> {
                 self.other::<Workspace>(&keys::workspace(&id)).await?.is_some_and(|it| has(it.entries()))
             }
             "api-key-of" => {
-                let Ok(hash) = value.try_into().map(KeyHash) else { return Ok(false) };
+                let slot = keys::id_at_end::<KeyId>(key).map(|id| id.slot());
+                let Some((slot, digest)) = slot.zip(value.try_into().ok()) else { return Ok(false) };
+                let hash = KeyHash { slot, digest };
                 let found = self.other(&keys::api_key(&hash)).await?;
                 found.is_some_and(|key| has(KeyOf { hash, key }.entries()))
             }

@@ -15,7 +15,7 @@ use super::{
     Check,
 };
 use crate::{
-    domain::{ApiKey, App, Endpoint, KeyHash, LogPart, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
+    domain::{ApiKey, App, Endpoint, LogPart, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
     store::{
         self, Migration, StoreError,
         invariants::{Effect, claim_faults, effect_of, event_faults, posting_fault, sum_fault},
@@ -223,9 +223,8 @@ impl Check<'_> {
         let workspace: Option<Workspace> = self.other(&keys::workspace(&api_key.workspace_id)).await?;
         let is_its = workspace.is_some_and(|it| it.developer_id == owner_of(&api_key.scope.developer_id));
         self.expect(is_its, key, "is of a workspace that is not there, or of another developer");
-        let hash = keys::rest_of(key).and_then(|hash| hex::decode(hash).ok()?.try_into().ok());
-        match hash {
-            Some(hash) => self.stands(key, &KeyOf { hash: KeyHash(hash), key: api_key }).await,
+        match keys::hash_of(key) {
+            Some(hash) => self.stands(key, &KeyOf { hash, key: api_key }).await,
             None => {
                 self.find(key, "is under no hash");
                 Ok(())
