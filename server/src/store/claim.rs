@@ -29,6 +29,30 @@ pub(crate) enum Queue {
     GatewayChecks,
 }
 
+impl Queue {
+    /// Its name in keys.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::FanOut => "fan-out",
+            Self::Lanes => "lane",
+            Self::Retries => "retry",
+            Self::Expiry => "expiry",
+            Self::GatewayChecks => "gateway-check",
+        }
+    }
+
+    /// The work of an id.
+    pub(crate) fn work(self, id: &str) -> Option<Work> {
+        match self {
+            Self::FanOut => id.parse().ok().map(Work::FanOut),
+            Self::Lanes => id.parse().ok().map(Work::Lane),
+            Self::Retries => id.parse().ok().map(Work::Retry),
+            Self::Expiry => id.parse().ok().map(Work::Expiry),
+            Self::GatewayChecks => id.parse().ok().map(Work::GatewayCheck),
+        }
+    }
+}
+
 /// One piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
@@ -45,6 +69,26 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    pub(crate) fn queue(&self) -> Queue {
+        match self {
+            Self::FanOut(_) => Queue::FanOut,
+            Self::Lane(_) => Queue::Lanes,
+            Self::Retry(_) => Queue::Retries,
+            Self::Expiry(_) => Queue::Expiry,
+            Self::GatewayCheck(_) => Queue::GatewayChecks,
+        }
+    }
+
+    /// The id of what it is done to.
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::FanOut(id) => id.as_str(),
+            Self::Lane(id) => id.as_str(),
+            Self::Retry(id) => id.as_str(),
+            Self::Expiry(id) | Self::GatewayCheck(id) => id.as_str(),
+        }
+    }
+
     /// The slot of the developer whose work it is.
     pub(crate) fn slot(&self) -> Slot {
         match self {

@@ -1,11 +1,11 @@
-//! Claims on work, in memory, for an engine with one process. A start voids them all.
+//! Leases: until when a piece of work is somebody's. In memory, for a place with one process, whose start voids them all.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use payments_core::{PaymentId, Timestamp};
+use payments_core::Timestamp;
 
 use super::{Claim, Lease, Work};
 
@@ -19,21 +19,36 @@ struct Table {
     last_epoch: u64,
 }
 
-struct Held {
-    epoch: u64,
-    until: Timestamp,
+/// A claim on a piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) epoch: u64,
+    pub(crate) until: Timestamp,
 }
 
-/// A piece of work that is due, and the payment whose work is done in order, if any. While an earlier piece of a payment is
-/// claimed, a later one is not.
-pub(crate) type Due = (Work, Option<PaymentId>);
+impl Held {
+    /// Whether it counts when another lease begins.
+    pub(crate) fn runs_under(&self, lease: &Lease) -> bool {
+        lease.finds_running(self.until) || planted!(LeaseNeverEnds)
+    }
+
+    /// The epoch and the end, each in eight bytes.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        [self.epoch.to_be_bytes(), self.until.as_millis().to_be_bytes()].concat()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+        let (epoch, until) = value.split_first_chunk()?;
+        let until = Timestamp::from_millis(i64::from_be_bytes(until.try_into().ok()?)).ok()?;
+        Some(Self { epoch: u64::from_be_bytes(*epoch), until })
+    }
+}
 
 impl Leases {
     /// Claims a piece of work; `None` while another claim counts.
     pub(crate) fn claim(&self, work: Work, lease: &Lease) -> Option<Claim> {
         let mut table = self.lock();
-        let counts = |held: &&Held| lease.finds_running(held.until) || planted!(LeaseNeverEnds);
-        if table.held.get(&work).filter(counts).is_some() {
+        if table.held.get(&work).is_some_and(|held| held.runs_under(lease)) {
             return None;
         }
         table.last_epoch += 1;
@@ -42,9 +57,15 @@ impl Leases {
         Some(Claim { work, epoch })
     }
 
+    /// The work whose claims count.
+    pub(crate) fn running(&self, lease: &Lease) -> HashSet<Work> {
+        let table = self.lock();
+        table.held.iter().filter(|(_, held)| held.runs_under(lease)).map(|(work, _)| work.clone()).collect()
+    }
+
     /// Drops leases that have ended.
     pub(crate) fn drop_ended(&self, lease: &Lease) {
-        self.lock().held.retain(|_, held| lease.finds_running(held.until) || planted!(LeaseNeverEnds));
+        self.lock().held.retain(|_, held| held.runs_under(lease));
     }
 
     /// Whether a claim still counts.

@@ -132,7 +132,7 @@ pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, ServerId, Wo
 pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use event_list::{EventEntry, EventRecord, EventsFrom};
-pub(crate) use leases::{Due, Leases};
+pub(crate) use leases::Leases;
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use payment_json::PaymentJson;
 pub(crate) use payment_list::{PaymentSource, PaymentsFrom};

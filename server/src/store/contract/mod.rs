@@ -47,7 +47,7 @@ use super::{
     Finding, Snapshot, Store, Write,
     bytes::{self, CELLS},
     embedded::{Closing, EmbeddedStore},
-    layout::{LayoutStore, MemoryStore},
+    layout::{Claims, LayoutStore, MemoryStore},
     postgres::{Closing as PostgresClosing, PostgresSnapshot, PostgresStore, Target},
 };
 use crate::{ambient::OperatingSystem, metrics::Metrics};
@@ -226,7 +226,7 @@ impl Cells {
     async fn open(target: Target) -> Self {
         let commits = Metrics::new().commits;
         let (bytes, closing) = bytes::Postgres::open(target.clone(), CELLS, &OperatingSystem, &commits).await.unwrap();
-        let store = Arc::new(LayoutStore::new(bytes, Arc::default(), commits.outbox));
+        let store = Arc::new(LayoutStore::new(bytes, Claims::Stored(Arc::default()), commits.outbox));
         Self { store, closing, target }
     }
 

@@ -12,7 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     domain::{IdempotencyKey, KeyHash, Lookup, Place, Scope},
-    store::bytes::{CELL, Table, with_prefix},
+    store::{
+        Work,
+        bytes::{CELL, Table, with_prefix},
+    },
 };
 
 /// Defines a function for each kind of key: its home, and its parts.
@@ -98,6 +101,9 @@ keys! { Entry
     /// Before an endpoint's pending deliveries.
     outbox_of(endpoint: &WebhookId) of *CELL => "outbox/", endpoint, "/";
     outbox(endpoint: &WebhookId, delivery: &DeliveryId) of *CELL => "outbox/", endpoint, "/", delivery;
+    /// Before the claims on work of a queue.
+    leases(queue: &str) of *CELL => "lease/", queue, "/";
+    lease(queue: &str, id: &str) of *CELL => "lease/", queue, "/", id;
     /// Before the payments whose refund needs manual settlement.
     settlements() of *CELL => "settlement/";
     settlement(id: &PaymentId) of *CELL => "settlement/", id;
@@ -193,6 +199,11 @@ pub(super) fn log_part(scope: &Scope, place: Place) -> Vec<u8> {
 
 pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
     key(Table::Record, &home(hash.slot), &["api-key/", &hex::encode(hash.digest)])
+}
+
+/// The claim on a piece of work.
+pub(super) fn lease_on(work: &Work) -> Vec<u8> {
+    lease(work.queue().name(), work.id())
 }
 
 /// The hash of the key of an API key.

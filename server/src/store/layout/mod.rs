@@ -9,6 +9,7 @@
 mod bits;
 mod change;
 mod check;
+mod claims;
 mod codec;
 mod delivery;
 mod draft;
@@ -36,13 +37,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use payments_core::Slot;
 use prometheus_client::metrics::gauge::Gauge;
 
+pub(crate) use self::claims::Claims;
 use self::{
     draft::{Draft, Refused},
     key_cache::KeyCache,
     reads::Reads,
 };
 use super::{
-    CommitError, Conflict, Leases, StoreError,
+    CommitError, Conflict, StoreError,
     bytes::{Bytes, Cell, Decision, Table, View},
 };
 #[cfg(test)]
@@ -51,16 +53,15 @@ use crate::store::bytes::Memory;
 /// A store whose bytes are in a place.
 pub(crate) struct LayoutStore<B> {
     pub(in crate::store) bytes: B,
-    /// Claims on work. In memory for now, so only one server may work on a place; they become entries.
-    leases: Arc<Leases>,
+    claims: Claims,
     keys: KeyCache,
     /// How many deliveries are pending.
     outbox: Gauge,
 }
 
 impl<B: Bytes> LayoutStore<B> {
-    pub(in crate::store) fn new(bytes: B, leases: Arc<Leases>, outbox: Gauge) -> Self {
-        Self { bytes, leases, keys: KeyCache::default(), outbox }
+    pub(in crate::store) fn new(bytes: B, claims: Claims, outbox: Gauge) -> Self {
+        Self { bytes, claims, keys: KeyCache::default(), outbox }
     }
 
     /// Reads the cell of a slot.
@@ -140,7 +141,7 @@ pub(crate) type MemoryStore = LayoutStore<Memory>;
 #[cfg(test)]
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::new(Memory::default(), Arc::default(), Gauge::default())
+        Self::new(Memory::default(), Claims::Stored(Arc::default()), Gauge::default())
     }
 }
 

@@ -10,7 +10,7 @@ use payments_core::Posting;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::{
-    LayoutStore, Outcome, decision,
+    Claims, LayoutStore, Outcome, decision,
     entry::owners_at,
     event::StoredEvent,
     keys::{self, CLAIMS},
@@ -38,7 +38,7 @@ fn now<T>(read: impl Future<Output = Result<T>>) -> Result<T> {
 impl LayoutStore<Journaled> {
     /// The store of bytes that were just opened.
     pub(in crate::store) fn opened(bytes: Journaled, leases: Arc<Leases>, outbox: Gauge) -> Result<Self> {
-        let store = Self::new(bytes, leases, outbox);
+        let store = Self::new(bytes, Claims::InMemory(leases), outbox);
         let pending = now(async {
             let mut pending = 0;
             for reads in store.cells() {

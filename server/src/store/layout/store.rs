@@ -31,7 +31,7 @@ use crate::{
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
         Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store,
-        StoreError, TransactionEntry, TransactionsFrom, Work,
+        StoreError, TransactionEntry, TransactionsFrom,
         bytes::{Bytes, with_prefix},
         first_planned,
     },
@@ -42,14 +42,16 @@ impl<B: Bytes> Store for LayoutStore<B> {
     async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         debug_assert!(change.has_one_home(), "{change:?}");
         let cell = self.bytes.cell_of(change.home());
-        let leases = Arc::clone(&self.leases);
+        let claims = self.claims.clone();
         let (committed, added) = self
             .decide(cell, move |draft| {
                 // Claims end by themselves; they are looked at when the change is decided.
-                if !planted!(ClaimNotChecked) && change.under.iter().any(|claim| !leases.holds(claim)) {
+                let hold = claims.hold(draft, &change.under)? || planted!(ClaimNotChecked);
+                let applied = draft.apply(&change);
+                if !hold {
                     return Err(Conflict::WorkLost.into());
                 }
-                Ok((draft.apply(&change)?, draft.outbox))
+                Ok((applied?, draft.outbox))
             })
             .await?;
         self.outbox.inc_by(added);
@@ -70,17 +72,15 @@ impl<B: Bytes> Store for LayoutStore<B> {
     }
 
     async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
-        let is_pending = self.of(endpoint.slot()).one(keys::lane(endpoint)).await?.is_some();
-        Ok(if is_pending { self.leases.claim(Work::Lane(endpoint.clone()), lease) } else { None })
+        self.claim_one_lane(endpoint, lease).await
     }
 
     async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
-        Ok(self.leases.renew(claim, lease))
+        self.renew_claim(claim, lease).await
     }
 
     async fn release(&self, claims: &[Claim]) -> Result<()> {
-        claims.iter().for_each(|claim| self.leases.release(claim));
-        Ok(())
+        self.release_claims(claims).await
     }
 
     async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {

@@ -5,21 +5,29 @@ use std::collections::HashSet;
 use payments_core::{DeliveryId, PaymentId, Timestamp, WebhookId};
 
 use super::{
-    LayoutStore,
     entry::owners_at,
     keys::{self, CHECKS, EXPIRIES, RETRIES, TimeIndex},
     reads::{Reads, Scan},
 };
 use crate::store::{
-    Claim, Due, Lease, OutboxHead, Planned, Queue, Result, Work,
-    bytes::{Bytes, KeyValue, with_prefix},
+    OutboxHead, Planned, Queue, Result, Work,
+    bytes::{KeyValue, with_prefix},
 };
+
+/// A piece of work that is due.
+pub(super) struct Candidate {
+    /// The key of its queue, by which work sorts.
+    pub(super) key: Vec<u8>,
+    pub(super) work: Work,
+    /// The payment whose work is done in order, if any. While an earlier piece of a payment is claimed, a later one is not.
+    pub(super) payment: Option<PaymentId>,
+}
 
 /// What is due in a queue of a cell, the earliest first.
 pub(super) struct DueWork<'b> {
     queue: Queue,
     scan: Scan<'b>,
-    of_key: std::vec::IntoIter<Due>,
+    of_key: std::vec::IntoIter<Candidate>,
 }
 
 impl<'b> DueWork<'b> {
@@ -34,48 +42,21 @@ impl<'b> DueWork<'b> {
         Self { queue, scan: Scan::new(reads, keys), of_key: Vec::new().into_iter() }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Due>> {
+    pub(super) async fn next(&mut self) -> Result<Option<Candidate>> {
         loop {
             if let Some(due) = self.of_key.next() {
                 return Ok(Some(due));
             }
             let Some((key, value)) = self.scan.next().await? else { return Ok(None) };
-            self.of_key = due_of(self.queue, &key, &value).into_iter();
+            let works = due_of(self.queue, &key, &value).into_iter();
+            let found: Vec<_> = works.map(|(work, payment)| Candidate { key: key.clone(), work, payment }).collect();
+            self.of_key = found.into_iter();
         }
     }
 }
 
-impl<B: Bytes> LayoutStore<B> {
-    /// Claims work that is due, the earliest first in each cell.
-    pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
-        let mut claims = Vec::new();
-        self.leases.drop_ended(lease);
-        for reads in self.cells() {
-            let mut due = DueWork::new(reads, queue, lease.now);
-            let mut waiting = Vec::new();
-            while claims.len() < at_most {
-                let (work, payment) = match due.next().await {
-                    Ok(Some(due)) => due,
-                    Ok(None) => break,
-                    // The claims so far are work; the next call meets the error again.
-                    Err(_) if !claims.is_empty() => break,
-                    Err(error) => return Err(error),
-                };
-                if payment.as_ref().is_some_and(|payment| waiting.contains(payment)) {
-                    continue;
-                }
-                match self.leases.claim(work, lease) {
-                    Some(claim) => claims.push(claim),
-                    None => waiting.extend(payment),
-                }
-            }
-        }
-        Ok(claims)
-    }
-}
-
-/// The work that a key of a queue names.
-fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Due> {
+/// The work that a key of a queue names, and the payment whose work is done in order.
+fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<(Work, Option<PaymentId>)> {
     match queue {
         // An unreadable one too: reading it says what is wrong, and does not stop the others.
         Queue::FanOut => {
@@ -90,28 +71,25 @@ fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Due> {
 }
 
 fn works_at(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Work> {
-    let Some((index, work)) = by_time(queue) else { return Vec::new() };
+    let Some(index) = by_time(queue) else { return Vec::new() };
     let owners = owners_at(index, key, value).into_iter();
-    owners.filter_map(|owner| work(str::from_utf8(&owner).ok()?)).collect()
+    owners.filter_map(|owner| queue.work(str::from_utf8(&owner).ok()?)).collect()
 }
 
-/// The work of an owner.
-type OfOwner = fn(&str) -> Option<Work>;
-
-/// The index of a queue by time, and the work of an owner.
-fn by_time(queue: Queue) -> Option<(TimeIndex, OfOwner)> {
+/// The index of a queue by time. Its owners are the ids of the work.
+fn by_time(queue: Queue) -> Option<TimeIndex> {
     match queue {
         Queue::FanOut | Queue::Lanes => None,
-        Queue::Retries => Some((RETRIES, |id| id.parse::<DeliveryId>().ok().map(Work::Retry))),
-        Queue::Expiry => Some((EXPIRIES, |id| id.parse::<PaymentId>().ok().map(Work::Expiry))),
-        Queue::GatewayChecks => Some((CHECKS, |id| id.parse::<PaymentId>().ok().map(Work::GatewayCheck))),
+        Queue::Retries => Some(RETRIES),
+        Queue::Expiry => Some(EXPIRIES),
+        Queue::GatewayChecks => Some(CHECKS),
     }
 }
 
 /// The first pieces of work of a cell that are planned after a time, at least `at_most` if there are as many: all of one time
 /// come together.
 pub(super) async fn planned(reads: Reads<'_>, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
-    let Some((index, _)) = by_time(queue) else { return Ok(Vec::new()) };
+    let Some(index) = by_time(queue) else { return Ok(Vec::new()) };
     let mut scan = Scan::new(reads, index.after(after));
     let mut first: Vec<Planned> = Vec::new();
     while let Some((key, value)) = scan.next().await? {
@@ -170,7 +148,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::{ServerId, Store as _, layout::MemoryStore};
+    use crate::store::{Lease, ServerId, Store as _, layout::MemoryStore};
 
     #[tokio::test]
     async fn work_before_unreadable_work_is_claimed_and_the_next_call_reports_the_error() {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{Endpoint, KeyHash, Scope, Workspace, lookups},
-    store::StoreError,
+    store::{StoreError, leases::Held},
 };
 
 /// What is wrong with an entry of no record.
@@ -49,6 +49,11 @@ impl Check<'_> {
                     None => false,
                 };
                 self.expect(waits, key, "is the lane of an endpoint without pending deliveries");
+                Ok(())
+            }
+            // Work may be over before its claim.
+            "lease" => {
+                self.expect(Held::decode(value).is_some(), key, "is no claim on work");
                 Ok(())
             }
             _ => {

@@ -1,0 +1,262 @@
+//! Claims on work: one holder for each piece of it.
+//!
+//! A place of several servers has its claims as values of the cell, the leases. A process that is alone with its place keeps
+//! them in memory, and its start voids them all.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use futures_util::future::join_all;
+use payments_core::{PaymentId, WebhookId};
+
+use super::{
+    LayoutStore,
+    draft::{Draft, Refused},
+    keys, store_error,
+    work::{Candidate, DueWork},
+};
+use crate::store::{
+    Claim, Lease, Leases, Queue, Result, StoreError, Work,
+    bytes::{Bytes, Cell},
+    leases::Held,
+};
+
+/// Where claims are.
+#[derive(Clone)]
+pub(crate) enum Claims {
+    InMemory(Arc<Leases>),
+    /// As values. No other server's claims have these epochs: they go on from a random one.
+    Stored(Arc<AtomicU64>),
+}
+
+/// Payments of which somebody has an event: their later ones wait.
+#[derive(Default)]
+struct Waiting(HashSet<PaymentId>);
+
+impl Waiting {
+    /// Whether a piece of work waits for an earlier one of its payment.
+    fn has(&self, payment: Option<&PaymentId>) -> bool {
+        payment.is_some_and(|payment| self.0.contains(payment))
+    }
+}
+
+impl<B: Bytes> LayoutStore<B> {
+    /// Claims work that is due, the earliest of all cells first.
+    pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+        if let Claims::InMemory(leases) = &self.claims {
+            leases.drop_ended(lease);
+        }
+        let each = self.bytes.cells().into_iter().map(|cell| self.free_in(cell, queue, lease, at_most));
+        let (mut free, mut failed) = (Vec::new(), None);
+        for found in join_all(each).await {
+            match found {
+                Ok(found) => free.extend(found),
+                Err(error) => failed = Some(error),
+            }
+        }
+        // What was found is work; the next call meets the error again.
+        if let Some(error) = failed.take_if(|_| free.is_empty()) {
+            return Err(error);
+        }
+        free.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+        free.truncate(at_most);
+        let mut of_cells: BTreeMap<u16, Vec<Candidate>> = BTreeMap::new();
+        for (cell, candidate) in free {
+            of_cells.entry(cell.0).or_default().push(candidate);
+        }
+        let claims = of_cells.into_iter().map(|(cell, free)| self.claim_in(Cell(cell), free, lease));
+        let mut claimed = Vec::new();
+        for claims in join_all(claims).await {
+            match claims {
+                Ok(claims) => claimed.extend(claims),
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed.take_if(|_| claimed.is_empty()) {
+            return Err(error);
+        }
+        claimed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(claimed.into_iter().map(|(_, claim)| claim).collect())
+    }
+
+    /// The first pieces of work of a cell that are due and that nobody has.
+    async fn free_in(&self, cell: Cell, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<(Cell, Candidate)>> {
+        let mut due = DueWork::new(super::Reads::new(&self.bytes, cell), queue, lease.now);
+        let (mut free, mut waiting, mut held) = (Vec::new(), Waiting::default(), None);
+        while free.len() < at_most {
+            let candidate = match due.next().await {
+                Ok(Some(candidate)) => candidate,
+                Ok(None) => break,
+                Err(_) if !free.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            let held = match &held {
+                Some(held) => held,
+                None => held.insert(self.held_in(cell, queue, lease).await?),
+            };
+            if waiting.has(candidate.payment.as_ref()) {
+                continue;
+            }
+            if held.contains(&candidate.work) {
+                waiting.0.extend(candidate.payment);
+            } else {
+                free.push((cell, candidate));
+            }
+        }
+        Ok(free)
+    }
+
+    /// The work of a queue that somebody has.
+    async fn held_in(&self, cell: Cell, queue: Queue, lease: &Lease) -> Result<HashSet<Work>> {
+        if let Claims::InMemory(leases) = &self.claims {
+            return Ok(leases.running(lease));
+        }
+        let prefix = keys::leases(queue.name());
+        let found = super::Reads::new(&self.bytes, cell).all_with(&prefix).await?;
+        let running = found.iter().filter_map(|(key, value)| {
+            let is_running = Held::decode(value).is_some_and(|held| held.runs_under(lease));
+            is_running.then(|| queue.work(str::from_utf8(&key[prefix.len()..]).ok()?)).flatten()
+        });
+        Ok(running.collect())
+    }
+
+    /// Claims pieces of work of a cell, unless somebody was faster.
+    async fn claim_in(&self, cell: Cell, free: Vec<Candidate>, lease: &Lease) -> Result<Vec<(Vec<u8>, Claim)>> {
+        let epochs = match &self.claims {
+            Claims::InMemory(leases) => {
+                return claim_each(&free, |work| Ok(leases.claim(work.clone(), lease)));
+            }
+            Claims::Stored(epochs) => epochs.fetch_add(free.len() as u64, Ordering::Relaxed),
+        };
+        let lease = lease.clone();
+        let claimed = self.decide(cell, move |draft| {
+            let mut epoch = epochs;
+            claim_each(&free, |work| {
+                epoch = epoch.wrapping_add(1);
+                draft.claim(work, epoch, &lease)
+            })
+        });
+        claimed.await.map_err(store_error)
+    }
+
+    /// Claims a lane that has pending deliveries.
+    pub(super) async fn claim_one_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+        let (key, work) = (keys::lane(endpoint), Work::Lane(endpoint.clone()));
+        let epoch = match &self.claims {
+            Claims::InMemory(leases) => {
+                let is_pending = self.of(endpoint.slot()).one(key).await?.is_some();
+                return Ok(if is_pending { leases.claim(work, lease) } else { None });
+            }
+            Claims::Stored(epochs) => epochs.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
+        };
+        let lease = lease.clone();
+        let claimed = self.decide(self.bytes.cell_of(endpoint.slot()), move |draft| {
+            let (is_pending, held) = (draft.get(&key)?.is_some(), draft.held_on(&work)?);
+            let is_free = is_pending && !held.is_some_and(|held| held.runs_under(&lease));
+            Ok(is_free.then(|| draft.give(&work, epoch, &lease)))
+        });
+        claimed.await.map_err(store_error)
+    }
+
+    /// Extends a claim. Returns whether it still counts.
+    pub(super) async fn renew_claim(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
+        if let Claims::InMemory(leases) = &self.claims {
+            return Ok(leases.renew(claim, lease));
+        }
+        let (claim, until) = (claim.clone(), lease.until);
+        let cell = self.bytes.cell_of(claim.work.slot());
+        let renewed = self.decide(cell, move |draft| {
+            let holds = draft.holds(&claim)?;
+            if holds {
+                draft.put(keys::lease_on(&claim.work), Held { epoch: claim.epoch, until }.encode());
+            }
+            Ok(holds)
+        });
+        renewed.await.map_err(store_error)
+    }
+
+    /// Ends claims, those of a cell together.
+    pub(super) async fn release_claims(&self, claims: &[Claim]) -> Result<()> {
+        if let Claims::InMemory(leases) = &self.claims {
+            claims.iter().for_each(|claim| leases.release(claim));
+            return Ok(());
+        }
+        let mut of_cells: BTreeMap<u16, Vec<Claim>> = BTreeMap::new();
+        for claim in claims {
+            of_cells.entry(self.bytes.cell_of(claim.work.slot()).0).or_default().push(claim.clone());
+        }
+        let releases = of_cells.into_iter().map(|(cell, claims)| {
+            self.decide(Cell(cell), move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
+        });
+        for released in join_all(releases).await {
+            released.map_err(store_error)?;
+        }
+        Ok(())
+    }
+}
+
+/// Claims pieces of work in their order. A later one of a payment waits while somebody has an earlier one.
+fn claim_each<E>(
+    free: &[Candidate],
+    mut claim: impl FnMut(&Work) -> Result<Option<Claim>, E>,
+) -> Result<Vec<(Vec<u8>, Claim)>, E> {
+    let (mut claimed, mut waiting) = (Vec::new(), Waiting::default());
+    for Candidate { key, work, payment } in free {
+        if waiting.has(payment.as_ref()) {
+            continue;
+        }
+        match claim(work)? {
+            Some(claim) => claimed.push((key.clone(), claim)),
+            None => waiting.0.extend(payment.clone()),
+        }
+    }
+    Ok(claimed)
+}
+
+impl Claims {
+    /// Whether all these claims count.
+    pub(super) fn hold(&self, draft: &mut Draft<'_>, claims: &[Claim]) -> Result<bool, Refused> {
+        let mut hold = true;
+        for claim in claims {
+            hold &= match self {
+                Self::InMemory(leases) => leases.holds(claim),
+                Self::Stored(_) => draft.holds(claim)?,
+            };
+        }
+        Ok(hold)
+    }
+}
+
+impl Draft<'_> {
+    fn held_on(&mut self, work: &Work) -> Result<Option<Held>, Refused> {
+        let key = keys::lease_on(work);
+        let Some(value) = self.get(&key)? else { return Ok(None) };
+        Ok(Some(Held::decode(&value).ok_or_else(|| StoreError::corrupt(&key, "it is no lease"))?))
+    }
+
+    fn claim(&mut self, work: &Work, epoch: u64, lease: &Lease) -> Result<Option<Claim>, Refused> {
+        let is_held = self.held_on(work)?.is_some_and(|held| held.runs_under(lease));
+        Ok((!is_held).then(|| self.give(work, epoch, lease)))
+    }
+
+    fn give(&mut self, work: &Work, epoch: u64, lease: &Lease) -> Claim {
+        self.put(keys::lease_on(work), Held { epoch, until: lease.until }.encode());
+        Claim { work: work.clone(), epoch }
+    }
+
+    fn holds(&mut self, claim: &Claim) -> Result<bool, Refused> {
+        Ok(self.held_on(&claim.work)?.is_some_and(|held| held.epoch == claim.epoch))
+    }
+
+    fn release(&mut self, claim: &Claim) -> Result<(), Refused> {
+        if self.holds(claim)? {
+            self.remove(keys::lease_on(&claim.work));
+        }
+        Ok(())
+    }
+}
