@@ -52,11 +52,11 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     Ok(match location {
         Location::Database(target) => {
-            if !PostgresStore::is_there(&target).await? {
+            if !target.has_tables().await? {
                 let missing = format!("there is no store in {target}; name the right one with --database-url");
                 begin(&request, &target.to_string(), missing)?;
             }
-            let (store, closing) = PostgresStore::open(*target, Arc::clone(&ambient), Metrics::new().commits).await?;
+            let (store, closing) = PostgresStore::open(*target, &*ambient, Metrics::new().commits).await?;
             let reply = execute(store, ambient, request).await;
             closing.wait().await;
             reply

@@ -25,6 +25,7 @@ pub(crate) struct Metrics {
     pub(crate) gateway_checks: BudgetMetrics,
     pub(crate) sandbox: SandboxGauges,
     payments: Family<Labels<2, String>, Gauge>,
+    outbox: Gauge,
     oldest_in_outbox: Gauge,
     retries_waiting: Gauge,
     store_readable: Gauge,
@@ -63,7 +64,6 @@ pub(crate) struct BudgetMetrics {
 pub(crate) struct Commits {
     changes: Histogram,
     seconds: Histogram,
-    pub(crate) outbox: Gauge,
 }
 
 /// How long events wait until all their deliveries are in the outbox.
@@ -218,8 +218,8 @@ impl Metrics {
         let commits = Commits {
             changes,
             seconds: add_seconds(r, "commit_sync", "Time to make a group commit durable", seconds()),
-            outbox: add(r, "outbox_deliveries", "Deliveries whose attempt is due or in flight"),
         };
+        let outbox = add(r, "outbox_deliveries", "Deliveries whose attempt is due or in flight");
         let oldest_in_outbox =
             add_seconds(r, "outbox_oldest", "Time since the oldest attempt in an outbox was due", Gauge::default());
         let deliveries = Deliveries {
@@ -265,6 +265,7 @@ impl Metrics {
                 seconds(),
             )),
             deliveries,
+            outbox,
             oldest_in_outbox,
             retries_waiting: add(r, "deliveries_waiting", "Deliveries that wait for their next attempt"),
             store_readable,
@@ -306,6 +307,7 @@ impl Metrics {
             let labels = [("environment", (*environment).to_owned()), ("status", status.clone())];
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
+        self.outbox.set(observed.outbox);
         self.oldest_in_outbox.set(observed.oldest_in_outbox_seconds);
         self.retries_waiting.set(observed.retries_waiting);
         self.reviews.set(observed.reviews);
@@ -318,6 +320,7 @@ impl Metrics {
 pub(crate) struct Observed {
     /// The number of payments by environment and public status.
     pub(crate) payments: BTreeMap<(&'static str, String), u64>,
+    pub(crate) outbox: i64,
     pub(crate) oldest_in_outbox_seconds: i64,
     pub(crate) retries_waiting: i64,
     pub(crate) reviews: i64,
@@ -331,6 +334,7 @@ impl Observed {
             *self.payments.entry(labels).or_default() += count;
         }
         self.oldest_in_outbox_seconds = self.oldest_in_outbox_seconds.max(other.oldest_in_outbox_seconds);
+        self.outbox += other.outbox;
         self.retries_waiting += other.retries_waiting;
         self
     }

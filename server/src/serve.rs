@@ -65,7 +65,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let services = Arc::new(Services::new(Arc::clone(&service), own_sandbox.as_ref().map(|_| sandbox)));
     let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
     let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
-    let dispatcher = Dispatcher::new(lasting.store(), ambient, service.server, sender, deliveries, slots);
+    let dispatcher = Dispatcher::new(lasting.store(), ambient, sender, deliveries, slots);
 
     tasks.stop_on_signals()?;
     let address = front.address;

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     ambient::Ambient,
     metrics::Deliveries,
-    store::{Claim, LEASE_SECONDS, Lease, Queue, ServerId, Store, Work, renew_until_lost},
+    store::{Claim, LEASE_SECONDS, Lease, Queue, Store, Work, renew_until_lost},
 };
 
 /// How often the dispatcher polls for unclaimed lanes. A new delivery of this process starts its lane at once.
@@ -32,7 +32,6 @@ const LANES_PER_POLL: usize = 1024;
 pub(crate) struct Dispatcher {
     store: Arc<dyn Store>,
     ambient: Arc<dyn Ambient>,
-    server: ServerId,
     attempts: Arc<Attempts>,
     lanes: Arc<Lanes>,
     /// One task for each lane.
@@ -46,14 +45,13 @@ impl Dispatcher {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         ambient: Arc<dyn Ambient>,
-        server: ServerId,
         sender: Arc<Sender>,
         metrics: Deliveries,
         slots: usize,
     ) -> Arc<Self> {
         let (lanes, tasks, closing) = (Arc::default(), TaskTracker::new(), CancellationToken::new());
         let attempts = Attempts::new(Arc::clone(&store), sender, metrics, slots, closing.clone());
-        Arc::new(Self { store, ambient, server, attempts, lanes, tasks, closing })
+        Arc::new(Self { store, ambient, attempts, lanes, tasks, closing })
     }
 
     /// Polls for unclaimed lanes with pending deliveries and runs them. Never returns.
@@ -133,7 +131,7 @@ impl Dispatcher {
     }
 
     fn lease(&self) -> Lease {
-        Lease::new(self.server, self.ambient.now(), LEASE_SECONDS)
+        Lease::new(self.ambient.now(), LEASE_SECONDS)
     }
 
     /// Starts no further request and waits for those in flight. Unfinished deliveries stay in the outbox.

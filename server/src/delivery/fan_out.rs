@@ -24,7 +24,7 @@ use crate::{
     ambient::Ambient,
     domain::{Endpoint, PendingEvent, fan_out},
     metrics::FanOutTimes,
-    store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, ServerId, Store, StoreError, Work, Write},
+    store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
 
 /// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
@@ -67,7 +67,6 @@ pub(crate) struct FanOut {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) server: ServerId,
     pub(crate) signal: Arc<FanOutSignal>,
     pub(crate) times: FanOutTimes,
 }
@@ -93,7 +92,7 @@ impl FanOut {
 
     /// Fans out the oldest pending events. Returns how many it claimed.
     async fn round(&self) -> Result<usize, StoreError> {
-        let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
+        let lease = Lease::new(self.ambient.now(), LEASE_SECONDS);
         let mut claims = self.store.claim(Queue::FanOut, &lease, EVENTS_PER_ROUND).await?;
         let claimed = claims.len();
         let outcome = self.fan_out(&mut claims).await;

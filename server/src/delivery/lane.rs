@@ -177,7 +177,7 @@ mod tests {
         descriptors::Shares,
         domain::Scope,
         metrics::{Deliveries, Metrics},
-        store::{Change, Lease, ServerId, Store as _, Work, Write, layout::MemoryStore},
+        store::{Change, Lease, Store as _, Work, Write, layout::MemoryStore},
     };
 
     fn attempts(store: Arc<MemoryStore>, metrics: Deliveries) -> Arc<Attempts> {
@@ -217,7 +217,7 @@ mod tests {
         };
         let attempts = attempts(store.clone(), Metrics::new().deliveries);
         store.lose_delivery(&add(1).await);
-        let lease = Lease::new(ServerId([1; 16]), ambient.now(), 10);
+        let lease = Lease::new(ambient.now(), 10);
         let claim = store.claim_lane(&endpoint, &lease).await.unwrap().unwrap();
         let (stopping, notify) = (CancellationToken::new(), Notify::new());
         let mut lane = Lane::new(attempts, endpoint.clone(), stopping.clone());

@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, ServerId, Store, StoreError, Work, Write},
+    store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
 
 /// How often the worker polls.
@@ -24,7 +24,6 @@ pub(crate) struct DueRetries {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) server: ServerId,
 }
 
 impl DueRetries {
@@ -46,7 +45,7 @@ impl DueRetries {
 
     /// Returns the deliveries that have been due for longest, together, so that they share a sync. Returns how many it claimed.
     async fn round(&self) -> Result<usize, StoreError> {
-        let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
+        let lease = Lease::new(self.ambient.now(), LEASE_SECONDS);
         let claims = self.store.claim(Queue::Retries, &lease, AT_A_TIME).await?;
         let returned = join_all(claims.iter().map(|claim| self.put_back(claim))).await;
         let mut outcome = Ok(claims.len());

@@ -2,10 +2,7 @@
 
 use std::ops::AddAssign;
 
-use payments_core::Posting;
 use serde::{Deserialize, Serialize};
-
-use super::{Session, volume_of};
 
 /// What a scope's payments in one currency come to that were created on the same day, in UTC. All of it belongs to the day of
 /// creation, so paid divided by created is their success rate. Stored as three numbers.
@@ -18,15 +15,6 @@ pub(crate) struct DayTotals {
     pub(crate) paid: u64,
     /// The gross amount of those that were ever paid, in minor units.
     pub(crate) volume_minor: i128,
-}
-
-impl DayTotals {
-    /// What a session's change adds to the totals of its payment's day; `None` if it adds nothing. A refund adds nothing.
-    pub(super) fn added_by(before: Option<&Session>, postings: &[Posting]) -> Option<Self> {
-        let (created, volume) = (u64::from(before.is_none()), volume_of(postings));
-        let added = Self { created, paid: volume.is_some().into(), volume_minor: volume.unwrap_or_default() };
-        (added != Self::default()).then_some(added)
-    }
 }
 
 impl AddAssign for DayTotals {

@@ -5,7 +5,6 @@ mod app;
 mod attempts;
 mod brand;
 mod delivery;
-mod effects;
 mod endpoint;
 mod fan_out;
 mod gateway_token;
@@ -21,6 +20,7 @@ mod request_log;
 mod retries;
 mod session;
 mod slug;
+mod volume;
 
 pub(crate) use activity::DayTotals;
 pub(crate) use app::App;
@@ -31,7 +31,6 @@ pub(crate) use attempts::{
 };
 pub(crate) use brand::{Brand, Colour, Edit, LogoUrl};
 pub(crate) use delivery::Outgoing;
-pub(crate) use effects::{Effects, Transition, effects, volume_of};
 pub(crate) use endpoint::Endpoint;
 pub(crate) use fan_out::{PendingEvent, fan_out};
 pub(crate) use gateway_token::StoredToken;
@@ -49,6 +48,7 @@ pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use retries::{after_attempt, delivery_faults, endpoint_faults};
 pub(crate) use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session};
 pub(crate) use slug::unused_slug;
+pub(crate) use volume::volume_of;
 
 /// Whether a record has never changed. Its version is then left out of its JSON, as older servers did.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

@@ -52,11 +52,6 @@ impl BothBalances {
         self.add(money.currency, money.net())
     }
 
-    /// The balances before a move.
-    pub(crate) fn before(self, money: &MoneyMove) -> Self {
-        self.add(money.currency, -money.net())
-    }
-
     fn add(self, currency: Currency, minor: i128) -> Self {
         match currency {
             Currency::Bdt => Self { bdt: self.bdt + minor, ..self },
@@ -84,7 +79,6 @@ mod tests {
             let paid = MoneyMove::of(currency, &postings).unwrap();
             assert_eq!(paid, MoneyMove { currency, amount: 10_000, fee: -250 });
             assert_eq!(balances.after(&paid), after);
-            assert_eq!(after.before(&paid), balances);
             assert_eq!(after.of(currency) - balances.of(currency), paid.net());
         }
     }

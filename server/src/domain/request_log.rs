@@ -56,11 +56,6 @@ impl LogPart {
         Self { version: 0, scope, place: Place::Open, number: 0, requests: Vec::new() }
     }
 
-    /// The key of its place.
-    pub(crate) fn key(&self) -> String {
-        self.place.key_in(&self.scope)
-    }
-
     /// The position in the log of a request of this part.
     pub(crate) fn position(&self, nth: usize) -> u64 {
         self.number * PART as u64 + nth as u64
@@ -110,7 +105,10 @@ mod tests {
         assert_eq!(open.position(5), 69);
         assert_eq!(open.requests[5].id, "69");
         assert_eq!(Place::of(PARTS + 3), Place::Ring(3));
-        assert_eq!((full[1].key(), open.key()), ("dev_1/test/001".to_owned(), "dev_1/test/open".to_owned()));
+        assert_eq!(
+            (full[1].place.key_in(&full[1].scope), open.place.key_in(&open.scope)),
+            ("dev_1/test/001".to_owned(), "dev_1/test/open".to_owned())
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `payments-server migrate`: moves a whole store to another engine, and proves that both hold the same.
+//! `payments-server migrate`: moves a whole store to another place, and proves that both hold the same.
 //!
 //! The target holds beside each batch which migration it belongs to and how far that has come. So a migration that was
 //! killed goes on behind its last batch, and nobody takes a part of a store for a whole one.
@@ -12,7 +12,7 @@ use super::{Failure, check::check_records, open::interrupted};
 use crate::{
     cli::{Location, MigrateArgs},
     log,
-    store::{Contents, Migration, Records, Snapshot},
+    store::{Contents, Migration, Snapshot},
     terminal::Output,
 };
 
@@ -39,7 +39,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
     print(&moved, json)
 }
 
-/// Moves every record. Returns what both stores then hold. Blocks, on a thread of a runtime that runs no tasks.
+/// Moves a store. Returns what both stores then hold. Blocks, on a thread of a runtime that runs no tasks.
 pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Failure> {
     let source = Source::open(from)?;
     let moved = Target::open(to).and_then(|target| {
@@ -56,7 +56,7 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Fa
     refuse_damaged(source.store(), "the source is damaged", "run payments-server check on it, and restore it first")?;
     // A migration that is run again after its end moves nothing. Either store may have gone on since.
     let is_finished = begun.moved.is_some();
-    let migration = if is_finished { begun } else { moving::move_records(source.store(), target, begun)? };
+    let migration = if is_finished { begun } else { moving::move_values(source.store(), target, begun)? };
     let if_different = if is_finished { AFTER_THE_END } else { DURING_THE_MIGRATION };
     let contents = target.read(|moved| {
         let contents = compare::compare(source.store(), moved, migration.records, if_different)?;
@@ -65,7 +65,7 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Fa
     })?;
     source.refuse_if_unlocked()?;
     if !is_finished {
-        target.commit(Vec::new(), &Migration { moved: Some(contents.clone()), ..moving::next(&migration) })?;
+        target.note(&Migration { moved: Some(contents.clone()), ..moving::next(&migration) })?;
     }
     Ok(contents)
 }
@@ -73,11 +73,11 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Fa
 /// Begins a migration, or finds how far it has come.
 fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration, Failure> {
     let id = moving::identity(source)?;
-    let (found, is_empty) = target.read(|store| Ok((store.migration()?, Records::of(store, None).next().is_none())))?;
+    let (found, is_empty) = target.read(|store| Ok((store.migration()?, store.values_after(None, 1)?.is_empty())))?;
     match found {
         Some(found) if found.id == id => {
             match &found.moved {
-                None => log::say(format_args!("{} records were moved before; the migration goes on", found.records)),
+                None => log::say(format_args!("{} values were moved before; the migration goes on", found.records)),
                 Some(_) => {
                     log::say("this migration was finished before; nothing is moved, and the stores are compared")
                 }
@@ -95,7 +95,7 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
         _ => {
             let version = found.map_or(0, |found| found.version + 1);
             let begun = Migration { version, id, from: from.to_owned(), after: None, records: 0, moved: None };
-            target.commit(Vec::new(), &begun)?;
+            target.note(&begun)?;
             // From here on nobody opens it, and nobody has it open.
             target.refuse_if_served()?;
             Ok(begun)

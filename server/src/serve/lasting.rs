@@ -53,8 +53,8 @@ impl Lasting {
             }
             Location::Database(target) => {
                 let commits = metrics.commits.clone();
-                let (store, closing) = PostgresStore::start(*target, Arc::clone(&ambient), commits);
-                let (clock, store) = (DatabaseClock::new(&store), Arc::new(store));
+                let (store, closing) = PostgresStore::start(*target, &*ambient, commits);
+                let (clock, store) = (DatabaseClock::new(ambient), Arc::new(store));
                 ambient = Arc::clone(&clock) as Arc<dyn Ambient>;
                 (Arc::clone(&store) as _, Main::Postgres(clock, store, closing))
             }
@@ -98,13 +98,10 @@ impl Lasting {
         Arc::clone(&self.ambient)
     }
 
-    /// The workers that a database needs: one follows its clock, one counts its payments in blocks.
+    /// What a database needs done again and again.
     pub(super) fn of_database(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Main::Postgres(clock, store, _) = &self.main else { return None };
-        let (follow, count) = (Arc::clone(clock).follow(Arc::clone(store)), Arc::clone(store).count_payment_blocks());
-        Some(async {
-            tokio::join!(follow, count);
-        })
+        Some(Arc::clone(store).keep(Arc::clone(clock)))
     }
 
     pub(super) fn store(&self) -> Arc<dyn Store> {

@@ -93,8 +93,7 @@ impl Sandbox {
         let Self { lasting, sender, slots, claims, metrics, .. } = self;
         let service = Arc::new(lasting.of_sandbox(store.store(), Arc::clone(sender), Arc::clone(claims)));
         let (ambient, deliveries) = (Arc::clone(&service.ambient), metrics.deliveries.clone());
-        let dispatcher =
-            Dispatcher::new(store.store(), ambient, service.server, Arc::clone(sender), deliveries, *slots);
+        let dispatcher = Dispatcher::new(store.store(), ambient, Arc::clone(sender), deliveries, *slots);
         let workers = workers::of_sandbox(&service, &dispatcher, metrics).into_iter().collect();
         let developer = self.disposable.developer().clone();
         self.present.send_replace(Some(service::Sandbox { developer, service: Arc::clone(&service) }));

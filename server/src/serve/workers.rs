@@ -42,11 +42,10 @@ pub(crate) fn of_sandbox(
         store: Arc::clone(&store),
         ambient: Arc::clone(&ambient),
         dispatcher: Arc::clone(dispatcher),
-        server: service.server,
         signal: Arc::clone(&service.fan_out),
         times: metrics.fan_out.clone(),
     };
-    let retries = DueRetries { store, ambient, dispatcher: Arc::clone(dispatcher), server: service.server };
+    let retries = DueRetries { store, ambient, dispatcher: Arc::clone(dispatcher) };
     [
         Box::pin(Arc::clone(service).expire_sessions()),
         Box::pin(Arc::clone(service).store_request_log()),

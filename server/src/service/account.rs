@@ -64,16 +64,19 @@ impl Service {
     /// Reads the metrics that the server computes only on request.
     pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
         let mut payments = BTreeMap::<_, u64>::new();
-        for (environment, status, count) in self.store.payments_by_status().await? {
+        let gauges = self.store.gauges().await?;
+        for (environment, status, count) in gauges.payments {
             *payments.entry((environment.as_str(), status.as_str().to_owned())).or_default() += count;
         }
         let now = self.ambient.now();
         let oldest = self.store.oldest_in_outbox().await?;
         let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+        let sum = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
         Ok(Observed {
             payments,
             oldest_in_outbox_seconds: oldest.map_or(0, |at| (now.as_millis() - at.as_millis()) / 1000),
-            retries_waiting: i64::try_from(self.store.waiting_deliveries().await?).unwrap_or(i64::MAX),
+            outbox: sum(gauges.outbox),
+            retries_waiting: sum(gauges.waiting),
             reviews: count(self.store.manual_reviews().await?.len()),
             manual_settlements: count(self.store.manual_settlements().await?.len()),
         })

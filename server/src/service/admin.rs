@@ -3,7 +3,7 @@
 use std::{collections::HashSet, path::PathBuf};
 
 use payments_core::{
-    AppId, DeliveryId, Environment, ErrorCode, Invalid, KeyId, PaymentId, RawStatus, RefundId, Timestamp,
+    AppId, DeliveryId, Environment, ErrorCode, Invalid, KeyId, PaymentId, RawStatus, RefundId, Slot, Timestamp,
     text::is_one_line,
 };
 use serde::{Deserialize, Serialize};
@@ -251,7 +251,8 @@ impl Directory {
     async fn create_workspace(&self, name: &str) -> Result<AdminReply, Refused> {
         let name = named("name", name)?;
         let taken: HashSet<String> = self.store.workspaces().await?.into_iter().map(|known| known.slug).collect();
-        let workspace = self.new_workspace(name, &unused_slug(name, &taken));
+        let slot = Slot::of_random(self.ambient.random());
+        let workspace = self.new_workspace(slot, name, &unused_slug(name, &taken));
         let (id, developer_id) = (workspace.id.to_string(), workspace.developer_id.to_string());
         self.commit(Change::of(Write::Workspace(workspace))).await?;
         Ok(AdminReply::Workspace { id, developer_id, name: name.to_owned() })

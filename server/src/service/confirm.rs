@@ -139,7 +139,7 @@ impl Service {
         let check_at = Some(plus_millis(now, FIRST_BACKOFF_MILLIS));
         let mut next = Session { attempt: Some(attempt), check_at, ..session.next() };
         next.record(now, TimelineKind::CaptureRequested, "The customer approved, and the server asked for the money.");
-        self.commit_without_event(&session, next.clone()).await?;
+        self.commit_without_event(next.clone()).await?;
         Ok(next)
     }
 
@@ -179,7 +179,7 @@ impl Service {
             let what = silent.silence();
             return self.request_review(&session, next, &what).await;
         }
-        self.commit_without_event(&session, next).await?;
+        self.commit_without_event(next).await?;
         Ok(session.payment)
     }
 
@@ -224,7 +224,7 @@ impl Service {
             let resolved = resolved.map(|it| it.resolved_at);
             resolved.into_iter().for_each(|at| next.record(at, TimelineKind::ReviewResolved, "The operator decided."));
         }
-        self.commit_without_event(session, next).await?;
+        self.commit_without_event(next).await?;
         Ok(session.payment.clone())
     }
 }

@@ -23,7 +23,7 @@ impl Service {
 
     /// Expires the sessions that have been due for longest.
     async fn expire_some(&self) -> Result<(), Refused> {
-        let lease = Lease::new(self.server, self.ambient.now(), LEASE_SECONDS);
+        let lease = Lease::new(self.ambient.now(), LEASE_SECONDS);
         let mut outcome = Ok(());
         for claim in self.store.claim(Queue::Expiry, &lease, BATCH_SIZE).await? {
             if outcome.is_ok() {

@@ -98,7 +98,7 @@ impl Service {
     async fn plan_session_anew(&self, id: &PaymentId) -> Result<(), Refused> {
         let Some(session) = self.store.session(id).await? else { return Ok(()) };
         match session.unheld(self.ambient.now()) {
-            Some(next) => self.commit_without_event(&session, next).await,
+            Some(next) => self.commit_without_event(next).await,
             None => Ok(()),
         }
     }

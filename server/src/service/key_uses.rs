@@ -110,7 +110,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::Environment;
+    use payments_core::{Environment, Slot};
 
     use super::*;
     use crate::service::{in_memory::service, keys::KeyLimits};
@@ -146,7 +146,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_use_of_each_key_is_stored_and_an_older_one_is_not() {
         let service = service();
-        let workspace = service.directory.new_workspace("Rahim", "rahim");
+        let workspace = service.directory.new_workspace(Slot::FIRST, "Rahim", "rahim");
         let (key, other) = ("sk_test_1", "sk_test_2");
         for key in [key, other] {
             let (hash, record) =

@@ -82,8 +82,8 @@ impl Service {
 }
 
 impl Directory {
-    pub(super) fn new_workspace(&self, name: &str, slug: &str) -> Workspace {
-        let (slot, now) = (Slot::of_random(self.ambient.random()), self.ambient.now());
+    pub(super) fn new_workspace(&self, slot: Slot, name: &str, slug: &str) -> Workspace {
+        let now = self.ambient.now();
         Workspace {
             version: 0,
             id: WorkspaceId::new(slot, now, self.ambient.id_bytes()),

@@ -53,7 +53,7 @@ impl Service {
         if !awaits_gateway(session) {
             next.check_at = None;
         }
-        self.commit_without_event(session, next).await
+        self.commit_without_event(next).await
     }
 
     /// Requests a manual review of an ended attempt, which becomes the present one if its money would count.
@@ -108,9 +108,9 @@ mod tests {
         session.end_attempt(ago(30));
         (session.payment.raw_status, session.payment.status) = (RawStatus::Failed, RawStatus::Failed.public());
         let mut failed = Session { check_at: session.next_late_check(), ..session.next() };
-        let created = PaymentWrite::new(None, new_session(), RawJson::of(&session.payment).unwrap(), Vec::new(), None);
+        let created = PaymentWrite::new(new_session(), RawJson::of(&session.payment).unwrap(), Vec::new(), None);
         service.commit(Change::of(Write::Payment(Box::new(created)))).await.unwrap();
-        service.commit_without_event(&new_session(), failed.clone()).await.unwrap();
+        service.commit_without_event(failed.clone()).await.unwrap();
         service.find_late_money(&failed.payment.id).await.unwrap();
         let asked = service.session(failed.payment.id.as_str()).await.unwrap();
         let ended = &asked.ended_attempts[0];
@@ -119,7 +119,7 @@ mod tests {
         failed = asked.next();
         failed.ended_attempts[0].check_at = Some(ago(1));
         failed.ended_attempts[0].attempt.silent_since = Some(ago(7 * 24));
-        service.commit_without_event(&asked, failed.clone()).await.unwrap();
+        service.commit_without_event(failed.clone()).await.unwrap();
         service.find_late_money(&failed.payment.id).await.unwrap();
         let told = service.session(failed.payment.id.as_str()).await.unwrap();
         assert!(told.needs_manual_review() && told.ended_attempts.is_empty());

@@ -106,7 +106,7 @@ impl Directory {
             let settlement = ManualSettlement { refund, reference: reference.to_owned(), settled_at: now };
             let mut next = Session { payment: settled, ..session.next() };
             next.settlements.push(settlement.clone());
-            self.records().commit_without_event(&session, next).await?;
+            self.records().commit_without_event(next).await?;
             Ok((payment, settlement))
         })
         .await
@@ -178,7 +178,7 @@ impl Directory {
                     return Err(invalid(message).into());
                 }
                 None => {
-                    self.records().commit_without_event(&session, next).await?;
+                    self.records().commit_without_event(next).await?;
                     return Ok(session.payment.raw_status);
                 }
             };
@@ -198,7 +198,7 @@ impl Directory {
         }
         let words = "The operator found that the gateway did not make the refund.";
         next.record(self.ambient.now(), TimelineKind::RefundRefused, words);
-        self.records().commit_without_event(session, next).await?;
+        self.records().commit_without_event(next).await?;
         Ok(session.payment.raw_status.clone())
     }
 }

@@ -59,7 +59,7 @@ use crate::{
     delivery::{FanOutSignal, Sender, TargetPolicy},
     gateway::{EventFault, GatewayError, Gateways, Rejection},
     metrics::Metrics,
-    store::{CommitError, Conflict, ServerId, Store, StoreError},
+    store::{CommitError, Conflict, Store, StoreError},
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
@@ -130,8 +130,6 @@ pub(crate) struct Service {
     pub(crate) request_log: RequestLog,
     /// Wakes the fan-out worker when an event became pending.
     pub(crate) fan_out: Arc<FanOutSignal>,
-    /// The owner of this process's claims.
-    pub(crate) server: ServerId,
     /// Tasks that outlive their request. The server waits for them before it closes the store.
     pub(crate) tasks: TaskTracker,
     pub(crate) settings: Settings,
@@ -161,7 +159,6 @@ impl Service {
             unknown_keys: Arc::default(),
             request_log: RequestLog::new(metrics.requests.not_logged.clone()),
             fan_out: Arc::default(),
-            server: ServerId(ambient.random()),
             tasks,
             settings,
             ambient,
@@ -184,7 +181,6 @@ impl Service {
             unknown_keys: Arc::clone(&self.unknown_keys),
             request_log: self.request_log.another(),
             fan_out: Arc::default(),
-            server: self.server,
             tasks: self.tasks.clone(),
             settings: self.settings.clone(),
         }

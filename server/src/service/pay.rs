@@ -44,7 +44,7 @@ impl Service {
                 if pay.redirect_url.is_some() && pay.redirect_url != attempt.paid_url {
                     let attempt = GatewayAttempt { paid_url: pay.redirect_url.clone(), ..attempt.clone() };
                     let next = Session { attempt: Some(attempt), ..session.next() };
-                    self.commit_without_event(&session, next).await?;
+                    self.commit_without_event(next).await?;
                 }
                 return Ok(Paying::Gateway { redirect_url });
             }

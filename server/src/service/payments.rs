@@ -35,7 +35,7 @@ impl Service {
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
         let Decision { payment, postings, event } = payments_core::create(params, self.new_payment(caller, id, now));
         let session = Session::new(payment, expires_at);
-        let (mut change, body) = self.records().change(None, session, postings, event, EventData::Payment, request)?;
+        let (mut change, body) = self.records().change(session, postings, event, EventData::Payment, request)?;
         for write in &mut change.writes {
             if let Write::Payment(write) = write {
                 write.unique.clone_from(&unique);
@@ -93,10 +93,10 @@ impl Records<'_> {
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(self, before: &Session, mut next: Session) -> Result<(), Refused> {
+    pub(super) async fn commit_without_event(self, mut next: Session) -> Result<(), Refused> {
         next.keep_asking();
         let json = RawJson::of(&next.payment)?;
-        let write = PaymentWrite::new(Some(before), next, json, Vec::new(), None);
+        let write = PaymentWrite::new(next, json, Vec::new(), None);
         Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
@@ -114,14 +114,13 @@ impl Records<'_> {
         let mut session = Session { payment: payment.clone(), ..next };
         before.into_iter().for_each(|before| session.record_change(before));
         session.keep_asking();
-        let (change, body) = self.change(before, session, postings, event, data, request)?;
+        let (change, body) = self.change(session, postings, event, data, request)?;
         Ok(Prepared { change, body, payment })
     }
 
-    /// The change from `before` to a session, and the payment's JSON.
+    /// The change to a session, and the payment's JSON.
     fn change(
         self,
-        before: Option<&Session>,
         session: Session,
         postings: Vec<Posting>,
         event: Option<EventKind>,
@@ -140,7 +139,7 @@ impl Records<'_> {
             }
             None => None,
         };
-        let write = PaymentWrite::new(before, session, body.clone(), postings, event);
+        let write = PaymentWrite::new(session, body.clone(), postings, event);
         let idempotency = request.map(|request| request.to_record(body.clone(), now));
         Ok((Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body))
     }

@@ -74,7 +74,7 @@ impl Service {
     }
 
     fn check_lease(&self) -> Lease {
-        Lease::new(self.server, self.ambient.now(), LEASE_SECONDS)
+        Lease::new(self.ambient.now(), LEASE_SECONDS)
     }
 
     /// Reconciles a payment while it is claimed.
@@ -123,7 +123,7 @@ impl Service {
         } else if awaits_gateway(&session) {
             self.confirm(id, &Return::default()).await.map(drop)
         } else {
-            self.commit_without_event(&session, Session { check_at: None, ..session.next() }).await
+            self.commit_without_event(Session { check_at: None, ..session.next() }).await
         };
         match checked {
             // A concurrent request finished the same refund.
@@ -194,7 +194,7 @@ impl Service {
             }
             // Those too about which the server no longer asks by itself.
             next.ended_attempts.iter_mut().for_each(|ended| ended.check_at = Some(now));
-            self.commit_without_event(&session, next).await
+            self.commit_without_event(next).await
         })
         .await
     }

@@ -63,7 +63,7 @@ impl Service {
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(&self, before: &Session, next: Session) -> Result<(), Refused> {
-        self.records().commit_without_event(before, next).await
+    pub(super) async fn commit_without_event(&self, next: Session) -> Result<(), Refused> {
+        self.records().commit_without_event(next).await
     }
 }

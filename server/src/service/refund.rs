@@ -113,7 +113,7 @@ impl Service {
                 let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 let words = "The merchant asked for a refund, and the server asks the gateway for it.";
                 next.record(self.ambient.now(), TimelineKind::RefundRequested, words);
-                self.commit_without_event(&session, next).await?;
+                self.commit_without_event(next).await?;
                 return self.finish_refund(id, &refund, false, request).await;
             }
             self.finish_refund(id, &refund, true, request).await
@@ -184,7 +184,7 @@ impl Service {
             if let Some(silence) = silent.filter(|_| !session.needs_manual_review()).map(PendingRefund::silence) {
                 return self.request_review(&session, next, &silence).await.and(Err(refused));
             }
-            self.commit_without_event(&session, next).await.and(Err(refused))
+            self.commit_without_event(next).await.and(Err(refused))
         });
         outcome.await?.ok_or(Refused::Conflict)
     }
@@ -331,7 +331,7 @@ mod tests {
             (pending.id, pending.tries) = (RefundId::new(Slot::FIRST, day_ago, [tries; RANDOM_BYTES]), tries.into());
             let attempt = Some(GatewayAttempt { gateway: GatewayName::Stripe, ..new_attempt("a") });
             let next = Session { pending_refund: Some(pending.clone()), attempt, review: None, ..session.next() };
-            service.commit_without_event(&session, next.clone()).await.unwrap();
+            service.commit_without_event(next.clone()).await.unwrap();
             assert!(service.finish_pending_refund(&next).await.is_err());
             let after = service.session(session.payment.id.as_str()).await.unwrap();
             assert_eq!(after.needs_manual_review(), is_told, "after {tries} tries");
@@ -339,7 +339,7 @@ mod tests {
             let finished = after.after_refund(service.ambient.now());
             assert!(!finished.needs_manual_review() && finished.pending_refund.is_none());
             session = Session { pending_refund: None, ..after.next() };
-            service.commit_without_event(&after, session.clone()).await.unwrap();
+            service.commit_without_event(session.clone()).await.unwrap();
         }
     }
 

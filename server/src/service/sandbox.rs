@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use payments_core::Environment;
+use payments_core::{Environment, Slot};
 use tokio::time::sleep;
 
 use super::{
@@ -55,7 +55,7 @@ impl Service {
             if let Some(key) = self.directory.store.api_key(&KeyHash::of(SANDBOX_KEY)).await? {
                 return Ok(self.directory.store.workspace(key.workspace_id.as_str()).await?);
             }
-            let workspace = self.directory.new_workspace("Sandbox", "sandbox");
+            let workspace = self.directory.new_workspace(Slot::of_key(SANDBOX_KEY), "Sandbox", "sandbox");
             let (hash, key) =
                 self.directory.new_api_key(&workspace, Environment::Test, KeyLimits::default(), SANDBOX_KEY);
             let writes = vec![Write::Workspace(workspace.clone()), Write::ApiKey(hash, key)];

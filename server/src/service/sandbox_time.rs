@@ -86,7 +86,7 @@ impl Service {
         }
         let moved = Session { expires_at, ..session.next() };
         let json = RawJson::of(&moved.payment)?;
-        let write = PaymentWrite::new(Some(&session), moved, json, Vec::new(), None);
+        let write = PaymentWrite::new(moved, json, Vec::new(), None);
         self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
         Ok(Some(false))
     }

@@ -126,7 +126,7 @@ mod tests {
         let mut session = new_session();
         session.payment.id = PaymentId::new(slot, service.ambient.now(), service.ambient.id_bytes());
         let (id, json) = (session.payment.id.to_string(), RawJson::of(&session.payment).unwrap());
-        let write = PaymentWrite::new(None, session, json, Vec::new(), None);
+        let write = PaymentWrite::new(session, json, Vec::new(), None);
         service.commit(Change::of(Write::Payment(Box::new(write)))).await.unwrap();
         id
     }

@@ -5,8 +5,8 @@ use std::{ops::RangeInclusive, sync::Arc};
 
 use async_trait::async_trait;
 use payments_core::{
-    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
-    Status, Timestamp, WebhookId, WorkspaceId,
+    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, EventId, Page, PageRequest, PaymentId, Status, Timestamp,
+    WebhookId, WorkspaceId,
 };
 use tokio::select;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -23,8 +23,8 @@ use crate::{
         Session, StoredResponse, StoredToken, Totals, Workspace,
     },
     store::{
-        Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Lease, OutboxHead,
-        PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store, StoreError,
+        Change, Claim, CommitError, Committed, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Gauges, Lease,
+        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store, StoreError,
         TransactionEntry, TransactionsFrom, embedded::EmbeddedStore,
     },
 };
@@ -180,11 +180,8 @@ impl Store for Connection {
     async fn manual_reviews(&self) -> Result<Vec<Session>> {
         read!(self.manual_reviews())
     }
-    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
-        read!(self.payments_by_status())
-    }
-    async fn waiting_deliveries(&self) -> Result<u64> {
-        read!(self.waiting_deliveries())
+    async fn gauges(&self) -> Result<Gauges> {
+        read!(self.gauges())
     }
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         read!(self.oldest_in_outbox())

@@ -216,7 +216,7 @@ impl Node {
             Service::new(of_service, Arc::clone(&ambient), Arc::new(sender), gateways, settings, &metrics, tasks);
         let service = Arc::new(service);
         let (sender, deliveries) = (Arc::clone(&service.sender), metrics.deliveries.clone());
-        let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), service.server, sender, deliveries, SLOTS);
+        let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), sender, deliveries, SLOTS);
         let mut tasks = JoinSet::new();
         for worker in workers::of(&service, &dispatcher, &metrics) {
             tasks.spawn(worker);

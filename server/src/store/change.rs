@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use payments_core::{DeveloperId, EventId, EventKind, Posting, RawJson, Slot, Timestamp, WebhookId};
 
-use super::{Claim, Migration, Record};
+use super::{Claim, Migration};
 use crate::domain::{
-    ApiKey, App, ClaimToken, Effects, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope,
-    Session, StoredResponse, StoredToken, Workspace, effects,
+    ApiKey, App, ClaimToken, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope, Session,
+    StoredResponse, StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -41,7 +41,7 @@ impl Change {
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let response = self.idempotency.iter().map(|response| response.key.scope.developer_id.slot());
         let claims = self.under.iter().map(|claim| claim.work.slot());
-        self.writes.iter().filter_map(Write::slot).chain(response).chain(claims)
+        self.writes.iter().map(Write::slot).chain(response).chain(claims)
     }
 }
 
@@ -122,18 +122,15 @@ pub(crate) enum Write {
     DeliveryResent(Box<Outgoing>),
     /// A part of a log of requests, new or changed.
     LogPart(Box<LogPart>),
-    /// A record of another store, at whatever version. It must not exist.
-    Moved(Box<Record>),
     /// How far a migration into this store has come.
     Migration(Box<Migration>),
 }
 
 impl Write {
-    /// The slot of the record: its developer's, or the first one for what belongs to nobody. `None` for what a migration writes.
-    fn slot(&self) -> Option<Slot> {
+    /// The slot of the record: its developer's, or the first one for what belongs to nobody.
+    fn slot(&self) -> Slot {
         let developer: &DeveloperId = match self {
             Self::Workspace(it) => &it.developer_id,
-            Self::ApiKey(_, it) => &it.scope.developer_id,
             Self::Payment(it) => &it.session.payment.developer_id,
             Self::Delivery(it) | Self::DeliveryChanged(it) | Self::DeliveryResent(it) => &it.delivery.developer_id,
             Self::EndpointAdded { endpoint, .. }
@@ -144,19 +141,12 @@ impl Write {
             Self::KeyReleased(key, _) => &key.scope.developer_id,
             Self::FannedOut { scope, .. } => &scope.developer_id,
             Self::LogPart(it) => &it.scope.developer_id,
-            Self::GatewayToken(..) => return Some(Slot::FIRST),
-            Self::Moved(_) | Self::Migration(_) => return None,
+            Self::ApiKey(hash, _) => return hash.slot,
+            Self::GatewayToken(..) | Self::Migration(_) => return Slot::FIRST,
         };
-        Some(developer.slot())
+        developer.slot()
     }
 }
-
-/// The stored version that a write of a version follows; `None` if there must be no record.
-pub(crate) type Follows = fn(u64) -> Option<u64>;
-/// A change follows the version before its own.
-pub(crate) const CHANGED: Follows = |version| version.checked_sub(1);
-/// A record that was moved follows nothing.
-pub(crate) const MOVED: Follows = |_| None;
 
 /// A payment, new or changed.
 #[derive(Debug, Clone)]
@@ -165,8 +155,6 @@ pub(crate) struct PaymentWrite {
     pub(crate) session: Session,
     /// Its payment as the API serves it. Stores compare and copy this text.
     pub(crate) json: RawJson,
-    /// The indexes and totals that change with it.
-    pub(crate) effects: Effects,
     /// Postings to the ledger. They sum to zero.
     pub(crate) postings: Vec<Posting>,
     /// The event of the change.
@@ -176,15 +164,9 @@ pub(crate) struct PaymentWrite {
 }
 
 impl PaymentWrite {
-    /// The change from the session that was read. `before` is `None` for a new session, and `json` is the session's payment.
-    pub(crate) fn new(
-        before: Option<&Session>,
-        session: Session,
-        json: RawJson,
-        postings: Vec<Posting>,
-        event: Option<EventWrite>,
-    ) -> Self {
-        Self { effects: effects(before, &session, &postings), session, json, postings, event, unique: None }
+    /// The change to a session. `json` is its payment.
+    pub(crate) fn new(session: Session, json: RawJson, postings: Vec<Posting>, event: Option<EventWrite>) -> Self {
+        Self { session, json, postings, event, unique: None }
     }
 }
 

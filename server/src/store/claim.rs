@@ -14,7 +14,7 @@ pub(crate) const LEASE_SECONDS: u32 = 10;
 const RENEWAL: Duration = Duration::from_secs(3);
 
 /// A kind of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Queue {
     /// Events whose deliveries are not all made, oldest first. Of two events of one payment the later one is not handed out
     /// while the earlier one is claimed, even by the same server: it may have lost that claim's answer.
@@ -108,18 +108,17 @@ pub(crate) struct Claim {
     pub(crate) epoch: u64,
 }
 
-/// Who claims, and until when.
+/// Since when and until when work is claimed.
 #[derive(Debug, Clone)]
 pub(crate) struct Lease {
-    pub(crate) server: ServerId,
     pub(crate) now: Timestamp,
     /// When others may claim the work, if this server has neither released nor renewed its claim.
     pub(crate) until: Timestamp,
 }
 
 impl Lease {
-    pub(crate) fn new(server: ServerId, now: Timestamp, seconds: u32) -> Self {
-        Self { server, now, until: now.plus_seconds(seconds) }
+    pub(crate) fn new(now: Timestamp, seconds: u32) -> Self {
+        Self { now, until: now.plus_seconds(seconds) }
     }
 
     /// Whether a claim until a time counts when this lease begins. All leases have one length.
@@ -159,7 +158,3 @@ pub(crate) async fn renew_until_lost(store: &dyn Store, claim: &Claim, lease: im
         }
     }
 }
-
-/// Tells one run of a server from every other, by random bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ServerId(pub(crate) [u8; 16]);

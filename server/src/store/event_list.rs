@@ -3,8 +3,6 @@
 use payments_core::{EventId, EventKind, PaymentId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{MoneyMove, Scope};
-
 /// An entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EventEntry {
@@ -34,13 +32,4 @@ impl EventsFrom {
     pub(crate) fn margin(time: Timestamp) -> Timestamp {
         Timestamp::from_millis(time.as_millis() - i64::from(Self::COMMITTED_WITHIN_MILLIS)).unwrap_or(time)
     }
-}
-
-/// An entry of the list of a scope: what a migration moves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EventRecord {
-    pub(crate) scope: Scope,
-    pub(crate) entry: EventEntry,
-    /// What it adds to the balance, if its change has postings.
-    pub(crate) money: Option<MoneyMove>,
 }

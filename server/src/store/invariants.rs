@@ -1,22 +1,22 @@
 //! Invariants of what engines store beside a payment's session: its events and postings, responses and claims.
 
-use payments_core::{Currency, EventKind, Payment, Posting, RawJson, Timestamp};
+use payments_core::{EventKind, Payment, Posting, RawJson, Timestamp};
 use serde::Deserialize;
 
-use super::{StoredEvent, stored_event::payment_of};
-use crate::domain::{KeyClaim, MoneyMove, StoredResponse, expected_events, expected_postings, moves_money};
+use super::EventWrite;
+use crate::domain::{KeyClaim, StoredResponse, expected_events, expected_postings};
 
 /// Each expected event exists once, and every event is about this payment. Returns the violations.
-pub(super) fn event_faults(payment: &Payment, events: &[StoredEvent]) -> Vec<String> {
+pub(super) fn event_faults(payment: &Payment, events: &[EventWrite]) -> Vec<String> {
     let mut faults = Vec::new();
-    for data in events.iter().filter_map(|event| event.data.as_ref()) {
+    for EventWrite { data, .. } in events {
         match payment_of(data) {
             Err(error) => faults.push(format!("cannot be read: {error}")),
             Ok(id) if id.as_deref() == Some(payment.id.as_str()) => {}
             Ok(_) => faults.push("has an event about another payment".to_owned()),
         }
     }
-    let times = |kind: &EventKind| events.iter().filter(|event| event.event == *kind).count();
+    let times = |kind: &EventKind| events.iter().filter(|event| event.kind == *kind).count();
     for (kind, expected) in expected_events(payment) {
         let found = times(&kind);
         if found != expected {
@@ -26,21 +26,21 @@ pub(super) fn event_faults(payment: &Payment, events: &[StoredEvent]) -> Vec<Str
     faults
 }
 
+/// The id of the payment that an event's data is about.
+fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Head {
+        id: Option<String>,
+        payment: Option<Box<Head>>,
+    }
+    let Head { id, payment } = serde_json::from_str(data.as_str())?;
+    Ok(id.or_else(|| payment?.id))
+}
+
 /// A payment's postings, a list for each change, are those of its state. Returns the violation.
 pub(super) fn posting_fault(payment: &Payment, changes: &[Vec<Posting>]) -> Option<String> {
     let is_expected = changes == expected_postings(payment);
     (!is_expected).then(|| format!("is {}, and its postings are not those of that", payment.raw_status))
-}
-
-/// What each event of a payment adds to the balance. `changes` has the postings of each change that has some, in their order.
-pub(super) fn money_of_events(
-    currency: Currency,
-    events: &[StoredEvent],
-    changes: &[Vec<Posting>],
-) -> Vec<Option<MoneyMove>> {
-    let mut changes = changes.iter();
-    let mut next = |event: &StoredEvent| if moves_money(&event.event) { changes.next() } else { None };
-    events.iter().map(|event| MoneyMove::of(currency, next(event)?)).collect()
 }
 
 /// The postings of a change sum to zero. Returns the violation.
@@ -90,21 +90,21 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn event(event: EventKind, about: Option<&Payment>) -> StoredEvent {
-        let data = about.map(|payment| RawJson::of(payment).unwrap());
-        StoredEvent { id: EventId::new(Slot::FIRST, NOW, [1; RANDOM_BYTES]), event, created_at: NOW, data }
+    fn event(kind: EventKind, about: &Payment) -> EventWrite {
+        let data = RawJson::of(about).unwrap();
+        EventWrite { id: EventId::new(Slot::FIRST, NOW, [1; RANDOM_BYTES]), kind, created_at: NOW, data }
     }
 
     #[test]
     fn a_payment_has_the_events_of_its_state_each_once_and_about_itself() {
         let payment = new_session().payment;
         let other = Payment { id: PaymentId::new(Slot::FIRST, NOW, [2; RANDOM_BYTES]), ..payment.clone() };
-        let faults = |events: &[StoredEvent]| event_faults(&payment, events).join("; ");
-        assert_eq!(faults(&[event(EventKind::PaymentCreated, None)]), "");
-        assert_eq!(faults(&[event(EventKind::PaymentCreated, Some(&payment))]), "");
-        assert_eq!(faults(&[event(EventKind::PaymentCreated, Some(&other))]), "has an event about another payment");
+        let faults = |events: &[EventWrite]| event_faults(&payment, events).join("; ");
+        assert_eq!(faults(&[event(EventKind::PaymentCreated, &payment)]), "");
+        assert_eq!(faults(&[event(EventKind::PaymentCreated, &other)]), "has an event about another payment");
         assert_eq!(faults(&[]), "has 0 events payment.created, and its state comes to 1");
-        let [created, completed] = [EventKind::PaymentCreated, EventKind::PaymentCompleted].map(|it| event(it, None));
+        let [created, completed] =
+            [EventKind::PaymentCreated, EventKind::PaymentCompleted].map(|it| event(it, &payment));
         assert_eq!(faults(&[created, completed]), "has 1 events payment.completed, and its state comes to 0");
     }
 

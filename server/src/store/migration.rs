@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RecordKey, RecordKind};
-
 /// A migration into the store that holds this. Each batch of records comes with its next version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Migration {
@@ -14,9 +12,9 @@ pub(crate) struct Migration {
     pub(crate) id: String,
     /// Where the source was, for messages.
     pub(crate) from: String,
-    /// The last record that was moved.
-    pub(crate) after: Option<RecordKey>,
-    /// How many records were moved.
+    /// The key of the last value that was moved, in hex.
+    pub(crate) after: Option<String>,
+    /// How many values were moved.
     pub(crate) records: u64,
     /// What both stores held when the migration was finished.
     pub(crate) moved: Option<Contents>,
@@ -26,7 +24,7 @@ pub(crate) struct Migration {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Contents {
     /// How many records of each kind.
-    pub(crate) records: BTreeMap<RecordKind, u64>,
+    pub(crate) records: BTreeMap<String, u64>,
     /// The digest of all of them.
     pub(crate) sha256: String,
 }

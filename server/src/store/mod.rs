@@ -78,7 +78,7 @@
 //!     writes of the same change add count too. [`Committed`] says whether an event became pending.
 //!
 //! 28. A pending delivery is in its endpoint's outbox, or in the queue of retries if it waits for its next attempt. One that
-//!     waits makes no lane; `waiting_deliveries` counts it. The time of the attempt may change until then.
+//!     waits makes no lane; `gauges` counts it. The time of the attempt may change until then.
 //!
 //! Pruning:
 //!
@@ -104,10 +104,8 @@ mod migration;
 mod payment_json;
 mod payment_list;
 pub(crate) mod postgres;
-mod record;
 mod request_counts;
 mod snapshot;
-mod stored_event;
 mod transaction_list;
 
 use std::{ops::RangeInclusive, sync::Arc};
@@ -124,24 +122,18 @@ use crate::domain::{
 };
 
 pub(crate) use backups::{BackUpError, BackedUp, Backups, Series, TakenUp};
-pub(crate) use change::{
-    CHANGED, Change, ClaimEnd, Committed, Conflict, EventWrite, Follows, MOVED, NewResponse, PaymentWrite, Write,
-};
+pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 use claim::first_planned;
-pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, ServerId, Work, renew_until_lost};
+pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work, renew_until_lost};
 pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};
-pub(crate) use event_list::{EventEntry, EventRecord, EventsFrom};
+pub(crate) use event_list::{EventEntry, EventsFrom};
 pub(crate) use leases::Leases;
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use payment_json::PaymentJson;
 pub(crate) use payment_list::{PaymentSource, PaymentsFrom};
-pub(crate) use record::{
-    PaymentRecord, PendingEventRecord, Record, RecordDigest, RecordKey, RecordKind, Records, ResponseRecord, Taking,
-};
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
-pub(crate) use stored_event::StoredEvent;
 pub(crate) use transaction_list::{TransactionEntry, TransactionsFrom};
 
 /// The records of the server, and the work that waits.
@@ -214,10 +206,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn manual_settlements(&self) -> Result<Vec<Session>>;
     /// Every payment that needs manual review, oldest first.
     async fn manual_reviews(&self) -> Result<Vec<Session>>;
-    /// How many payments there are in each environment and public status. Rows of the same two add up.
-    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>>;
-    /// How many deliveries wait for their next attempt.
-    async fn waiting_deliveries(&self) -> Result<u64>;
+    /// What all developers' records add up to.
+    async fn gauges(&self) -> Result<Gauges>;
     /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
     /// delivery is made.
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>>;
@@ -273,6 +263,17 @@ pub(crate) trait Store: Send + Sync + 'static {
     async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead>;
     /// A delivery by its id.
     async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>>;
+}
+
+/// What all developers' records add up to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gauges {
+    /// How many payments there are in each environment and public status. Rows of the same two add up.
+    pub(crate) payments: Vec<(Environment, Status, u64)>,
+    /// How many deliveries are in outboxes.
+    pub(crate) outbox: u64,
+    /// How many deliveries wait for their next attempt.
+    pub(crate) waiting: u64,
 }
 
 /// Records that are dropped or redacted when they are old.

@@ -3,7 +3,7 @@
 use payments_core::Posting;
 use serde::Serialize;
 
-use super::{Migration, Record, RecordKind, StoreError};
+use super::{Migration, StoreError, bytes::KeyValue};
 use crate::domain::{Outgoing, Session};
 
 /// Records, one by one.
@@ -21,10 +21,10 @@ pub(crate) trait Snapshot {
     fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
     /// Every delivery, in the order of their ids.
     fn each_delivery(&self) -> Each<'_, Outgoing>;
-    /// At most `at_most` records of a kind strictly after a key, in the order of their keys.
-    fn page(&self, kind: RecordKind, after: Option<&str>, at_most: usize) -> Result<Vec<Record>, StoreError>;
-    /// How many records of a kind there are.
-    fn count(&self, kind: RecordKind) -> Result<u64, StoreError>;
+    /// The records of a kind, in the order of what stands behind the kind in their keys.
+    fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
+    /// The first values of a slot that has some, strictly after a key, at most `at_most`, in the order of their keys.
+    fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>, StoreError>;
     /// The last migration into this store.
     fn migration(&self) -> Result<Option<Migration>, StoreError>;
 }

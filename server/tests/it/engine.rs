@@ -1,9 +1,12 @@
 //! The engine that a server of a test runs on.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
-use crate::cluster::Cluster;
 pub(crate) use crate::cluster::run_sql;
+use crate::{
+    cluster::Cluster,
+    server::{BINARY, text_of},
+};
 
 /// A storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +30,36 @@ impl Engine {
 impl Cluster {
     /// The Unix socket.
     pub(crate) fn socket(&self) -> PathBuf {
-        PathBuf::from(self.url("").split_once("host=").unwrap().1).join(".s.PGSQL.5432")
+        self.file(".s.PGSQL.5432")
+    }
+
+    /// What the database logs.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.file("postgres.log")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.url("").split_once("host=").unwrap().1).join(name)
     }
 }
 
-/// The sums, postings and deliveries that do not follow from the payments and the rows that they count, a line each. All of
-/// it is one statement, so it may run beside servers.
+/// Ends all claims on work, as if their servers were gone for long.
+pub(crate) const END_LEASES: &str = "DELETE FROM payments.entry WHERE substring(key FROM 4 FOR 7) = ':lease/'";
+
+/// Moves an entry of each workspace to a key where nobody looks for it.
+pub(crate) const DAMAGE: &str =
+    "UPDATE payments.entry SET key = key || 'x'::bytea WHERE substring(key FROM 4 FOR 14) = ':workspace-of/'";
+/// Moves it back.
+pub(crate) const REPAIR: &str = "UPDATE payments.entry SET key = substring(key FROM 1 FOR length(key) - 1) WHERE substring(key FROM 4 FOR 14) = ':workspace-of/'";
+
+/// What is wrong with a database, a line each: what `check` finds, and deliveries of one event to one endpoint of which nobody asked
+/// for the second. It may run beside servers.
 pub(crate) fn inconsistencies(url: &str) -> String {
-    run_sql(url, include_str!("inconsistencies.sql"))
+    let check = Command::new(BINARY).args(["check", "--database-url", url]).output().unwrap();
+    assert!(matches!(check.status.code(), Some(0 | 1)), "{}", text_of(&check));
+    let twice = "SELECT min(id) || ' is one of ' || count(*) || ' deliveries of one event to one endpoint' \
+                 FROM payments.delivery WHERE event IS NOT NULL AND resend_of IS NULL GROUP BY endpoint, event \
+                 HAVING count(*) > 1";
+    let found = if check.status.success() { Vec::new() } else { check.stdout };
+    String::from_utf8(found).unwrap() + &run_sql(url, twice)
 }

@@ -376,7 +376,7 @@ async fn other_servers(table: &mut Table) {
     // A database that the server cannot read.
     let server = Server::start_on(Engine::Postgres, &[]);
     let url = server.database().unwrap();
-    run_sql(url, "ALTER TABLE payments.payment RENAME TO hidden");
+    run_sql(url, "ALTER TABLE payments.record RENAME TO hidden");
     table.row(server.request(Method::GET, "/payments/pay_0"), 503, "service_unavailable", &[]).await;
-    run_sql(url, "ALTER TABLE payments.hidden RENAME TO payment");
+    run_sql(url, "ALTER TABLE payments.hidden RENAME TO record");
 }

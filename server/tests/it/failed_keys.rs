@@ -74,8 +74,7 @@ async fn an_unknown_key_is_remembered_and_readiness_too() {
     let unknown = async || status(&with_key(&server, "sk_test_unknown").await);
     assert_eq!(after_hiding(&server, HIDE_KEYS, SHOW_KEYS, unknown, 401).await, 401);
     let ready = async || status(&server.keyless(Method::GET, "/readyz").send().await.unwrap());
-    let (hide, show) =
-        ("ALTER TABLE payments.payment RENAME TO hidden", "ALTER TABLE payments.hidden RENAME TO payment");
+    let (hide, show) = (HIDE_KEYS, SHOW_KEYS);
     assert_eq!(after_hiding(&server, hide, show, ready, 200).await, 200);
     // It is not remembered for long.
     run_sql(server.database().unwrap(), hide);

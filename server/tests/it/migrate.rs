@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::Cluster,
-    engine::run_sql,
+    engine::{DAMAGE, REPAIR, run_sql},
     live::Live,
     receiver::{Receiver, Reply},
     server::{BINARY, Server, eventually, payment_of, text_of},
@@ -104,7 +104,7 @@ async fn a_store_that_is_moved_to_a_database_and_back_answers_as_before_and_goes
     let (database, data) = (Cluster::shared().new_database(), live.server.data());
     let there = moved(text(&data), &database);
     for (kind, at_least) in
-        [("payment", 5), ("api_key", 2), ("gateway_token", 1), ("endpoint", 1), ("stored_response", 1), ("delivery", 1)]
+        [("payment", 5), ("api_key", 2), ("gateway_token", 1), ("endpoint", 1), ("response", 1), ("delivery", 1)]
     {
         assert!(there["records"][kind].as_u64().is_some_and(|count| count >= at_least), "{kind}: {there}");
     }
@@ -182,10 +182,10 @@ async fn stores_in_use_filled_targets_and_damaged_sources_are_refused() {
     of_a_file.args(["--to-password-file", "/nowhere"]);
     assert!(refused(of_a_file).contains("/nowhere"));
 
-    run_sql(&database, "UPDATE payments.total SET value = value + 1 WHERE name = 'payments'");
+    run_sql(&database, DAMAGE);
     let damaged = says(&database, text(&empty));
-    assert!(damaged.contains("the source is damaged: total/") && damaged.contains("check"), "{damaged}");
-    run_sql(&database, "UPDATE payments.total SET value = value - 1 WHERE name = 'payments'");
+    assert!(damaged.contains("the source is damaged: ") && damaged.contains("check"), "{damaged}");
+    run_sql(&database, REPAIR);
     // The same through the environment; the target remembers that it was begun.
     let mut by_environment = Command::new(BINARY);
     by_environment.arg("migrate").env("PAYMENTS_FROM", &database).env("PAYMENTS_TO", text(&empty));

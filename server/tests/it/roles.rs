@@ -31,8 +31,8 @@ async fn a_privilege_that_is_taken_away_is_named_and_is_not_called_something_to_
     let ready = async || server.keyless(Method::GET, "/readyz").send().await.unwrap();
     assert_eq!((create().await.status(), ready().await.status()), (StatusCode::CREATED, StatusCode::OK));
 
-    run_sql(&database, "REVOKE INSERT, UPDATE ON payments.day_total FROM cashier");
-    let named = "GRANT INSERT, UPDATE ON payments.day_total TO cashier";
+    run_sql(&database, "REVOKE INSERT, UPDATE ON payments.entry FROM cashier");
+    let named = "GRANT INSERT, UPDATE ON payments.entry TO cashier";
     let refused = create().await;
     assert_eq!(
         (refused.status(), &refused.headers()["retry-after"]),
@@ -40,7 +40,7 @@ async fn a_privilege_that_is_taken_away_is_named_and_is_not_called_something_to_
     );
     let said = refused.json::<Value>().await.unwrap()["message"].as_str().unwrap().to_owned();
     assert!(said.contains("the server's operator") && !said.contains("try again"), "{said}");
-    assert!(!said.contains("day_total"), "{said}");
+    assert!(!said.contains("entry"), "{said}");
     // For half a second it says what it knew.
     let unready = eventually("the server to be unready", async || {
         Some(ready().await).filter(|answer| answer.status() == StatusCode::SERVICE_UNAVAILABLE)
@@ -102,20 +102,18 @@ fn the_start_and_the_doctor_name_every_privilege_that_is_lacking() {
             named.push((table.to_owned(), privilege));
         }
     }
-    // A server only adds to the ledger and to what payments are found by, and deletes no payment.
     let of = |table: &str| named.iter().filter(|(name, _)| name == table).map(|(_, it)| *it).collect::<Vec<_>>();
-    assert_eq!((of("posting"), of("payment_lookup")), (vec!["SELECT", "INSERT"], vec!["SELECT", "INSERT"]));
-    assert_eq!(
-        (of("payment"), of("day_total")),
-        (vec!["SELECT", "INSERT", "UPDATE"], vec!["SELECT", "INSERT", "UPDATE"])
-    );
-    assert_eq!(of("lease"), ["SELECT", "INSERT", "UPDATE", "DELETE"]);
+    assert_eq!(of("batch"), ["SELECT", "INSERT", "DELETE"]);
+    assert_eq!((of("cell"), of("schema_version")), (vec!["SELECT", "UPDATE"], vec!["SELECT", "UPDATE"]));
+    for table in ["entry", "record", "request_window"] {
+        assert_eq!(of(table), ["SELECT", "INSERT", "UPDATE", "DELETE"], "{table}");
+    }
 
     run_sql(
         &database,
-        "REVOKE DELETE ON payments.lease FROM clerk; REVOKE INSERT, UPDATE ON payments.day_total FROM clerk",
+        "REVOKE DELETE ON payments.record FROM clerk; REVOKE INSERT, UPDATE ON payments.entry FROM clerk",
     );
     let said = run("serve");
-    let grants = "GRANT INSERT, UPDATE ON payments.day_total TO clerk; GRANT DELETE ON payments.lease TO clerk";
+    let grants = "GRANT INSERT, UPDATE ON payments.entry TO clerk; GRANT DELETE ON payments.record TO clerk";
     assert!(said.contains(grants), "{said}");
 }

@@ -18,7 +18,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::engine::{Engine, inconsistencies, run_sql};
+use crate::engine::{END_LEASES, Engine, inconsistencies, run_sql};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_payments-server");
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
@@ -107,7 +107,7 @@ impl Server {
     /// Starts again on the same data and port. On a database the leases of the killed server end now instead of after a minute.
     pub(crate) fn restart(&mut self) {
         if let Some(url) = self.database() {
-            run_sql(url, "UPDATE payments.lease SET until = 0");
+            run_sql(url, END_LEASES);
         }
         let address = self.address();
         (self.process, self.url) = spawn(self.directory.path(), address, &self.arguments);

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::{
     cluster::Cluster,
-    engine::run_sql,
+    engine::{END_LEASES, run_sql},
     receiver::Receiver,
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
@@ -141,7 +141,7 @@ async fn a_killed_and_a_stopped_server_lose_no_event_and_hold_nobody_up() {
         sleep(HELD_UP).await;
         merchants.is_closing.store(true, Ordering::Relaxed);
         // The leases of both end now instead of after a minute.
-        run_sql(&database, "UPDATE payments.lease SET until = 0");
+        run_sql(&database, END_LEASES);
         eprintln!("stopped within a batch at try {tries}");
         sleep(Duration::from_secs(3)).await;
         signal(&stopped, "-CONT");
@@ -165,7 +165,7 @@ async fn a_killed_and_a_stopped_server_lose_no_event_and_hold_nobody_up() {
     }
     let (sent, expected) = (receivers.iter().map(|one| one.received().len()).sum::<usize>(), 2 * payments * ENDPOINTS);
     eprintln!("every event {:?} later; {} of {expected} were sent again", begun.elapsed(), sent - expected);
-    let deliveries = "SELECT count(*), count(*) FILTER (WHERE is_pending) FROM payments.delivery";
+    let deliveries = "SELECT count(*), count(*) FILTER (WHERE status = 'pending') FROM payments.delivery";
     eventually("every delivery to end", async || {
         (run_sql(&database, deliveries) == format!("{expected}|0")).then_some(())
     })

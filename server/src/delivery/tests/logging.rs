@@ -60,7 +60,7 @@ async fn an_attempt_is_logged_when_the_store_can_and_its_request_is_not_repeated
 #[tokio::test(start_paused = true)]
 async fn an_attempt_whose_lane_another_server_has_taken_over_is_not_logged() {
     let server = in_flight(endpoint(1), Answer::status(200, 2_500)).await;
-    let later = Lease::new(ServerId([9; 16]), at(10_500), 10);
+    let later = Lease::new(at(10_500), 10);
     let taken = server.store.claim(Queue::Lanes, &later, 9).await.unwrap();
     assert_eq!(taken.len(), 1);
     after_millis(3_000).await;
@@ -81,7 +81,7 @@ async fn a_lane_whose_claim_is_lost_during_an_attempt_starts_no_further_one() {
     after_millis(1_000).await;
     let heard = server.shop.heard().len();
     assert!(heard < 10, "{heard}");
-    let later = Lease::new(ServerId([9; 16]), at(10_500), 10);
+    let later = Lease::new(at(10_500), 10);
     assert_eq!(server.store.claim(Queue::Lanes, &later, 9).await.unwrap().len(), 1);
     // All attempts end meanwhile, but not the other server's lease.
     after_millis(9_000).await;

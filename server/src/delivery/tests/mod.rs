@@ -26,7 +26,7 @@ use crate::{
     ambient::Ambient,
     domain::{Endpoint, Outgoing, Scope, Session},
     metrics::Metrics,
-    store::{Change, EventWrite, PaymentWrite, ServerId, Store, Write, layout::MemoryStore},
+    store::{Change, EventWrite, PaymentWrite, Store, Write, layout::MemoryStore},
 };
 
 /// The runtime's clock, and random bytes that count.
@@ -65,7 +65,6 @@ pub(super) fn sender_to(shop: &Arc<Shop>, ambient: &Arc<dyn Ambient>) -> Arc<Sen
 
 /// A server's workers for deliveries.
 struct Server {
-    id: ServerId,
     store: Arc<MemoryStore>,
     ambient: Arc<dyn Ambient>,
     shop: Arc<Shop>,
@@ -77,37 +76,32 @@ struct Server {
 impl Server {
     /// A server before an empty store, whose workers run.
     fn new(behaviour: impl Fn(&Heard) -> Answer + Send + Sync + 'static) -> Self {
-        Self::on(Arc::default(), virtual_time(), Shop::new(behaviour), 1)
+        Self::on(Arc::default(), virtual_time(), Shop::new(behaviour))
     }
 
     /// Another server on the same store.
     fn beside(&self) -> Self {
-        Self::on(Arc::clone(&self.store), Arc::clone(&self.ambient), Arc::clone(&self.shop), self.id.0[0] + 1)
+        Self::on(Arc::clone(&self.store), Arc::clone(&self.ambient), Arc::clone(&self.shop))
     }
 
-    fn on(store: Arc<MemoryStore>, ambient: Arc<dyn Ambient>, shop: Arc<Shop>, id: u8) -> Self {
-        let (metrics, id, signal) = (Metrics::new(), ServerId([id; 16]), Arc::<FanOutSignal>::default());
+    fn on(store: Arc<MemoryStore>, ambient: Arc<dyn Ambient>, shop: Arc<Shop>) -> Self {
+        let (metrics, signal) = (Metrics::new(), Arc::<FanOutSignal>::default());
         let as_store = Arc::clone(&store) as Arc<dyn Store>;
         let (sender, deliveries) = (sender_to(&shop, &ambient), metrics.deliveries.clone());
-        let dispatcher = Dispatcher::new(Arc::clone(&as_store), Arc::clone(&ambient), id, sender, deliveries, 8);
+        let dispatcher = Dispatcher::new(Arc::clone(&as_store), Arc::clone(&ambient), sender, deliveries, 8);
         let fan_out = FanOut {
             store: Arc::clone(&as_store),
             ambient: Arc::clone(&ambient),
             dispatcher: Arc::clone(&dispatcher),
-            server: id,
             signal: Arc::clone(&signal),
             times: metrics.fan_out.clone(),
         };
-        let retries = DueRetries {
-            store: as_store,
-            ambient: Arc::clone(&ambient),
-            dispatcher: Arc::clone(&dispatcher),
-            server: id,
-        };
+        let retries =
+            DueRetries { store: as_store, ambient: Arc::clone(&ambient), dispatcher: Arc::clone(&dispatcher) };
         tokio::spawn(fan_out.run());
         tokio::spawn(retries.run());
         tokio::spawn(Arc::clone(&dispatcher).run());
-        Self { id, store, ambient, shop, metrics, dispatcher, signal }
+        Self { store, ambient, shop, metrics, dispatcher, signal }
     }
 
     async fn commit(&self, writes: Vec<Write>) {
@@ -175,7 +169,7 @@ fn created(nth: u8) -> (Write, Session) {
     };
     let decision = payments_core::create(params, new);
     let session = Session::new(decision.payment, now.plus_millis(60_000));
-    (payment(None, &session, EventKind::PaymentCreated, nth), session)
+    (payment(&session, EventKind::PaymentCreated, nth), session)
 }
 
 /// The payment is paid.
@@ -183,14 +177,14 @@ fn paid(before: &Session, nth: u8) -> Write {
     let now = at(i64::from(nth) + 100);
     let decision = payments_core::decide(&before.payment, Cause::GatewayConfirmed, now).unwrap();
     let session = Session { payment: decision.payment, ..before.next() };
-    payment(Some(before), &session, EventKind::PaymentCompleted, nth + 100)
+    payment(&session, EventKind::PaymentCompleted, nth + 100)
 }
 
-fn payment(before: Option<&Session>, session: &Session, kind: EventKind, nth: u8) -> Write {
+fn payment(session: &Session, kind: EventKind, nth: u8) -> Write {
     let (id, created_at) = (EventId::new(Slot::FIRST, at(i64::from(nth)), [nth; RANDOM_BYTES]), at(i64::from(nth)));
     let json = RawJson::of(&session.payment).unwrap();
     let event = EventWrite { id, kind, created_at, data: json.clone() };
-    Write::Payment(Box::new(PaymentWrite::new(before, session.clone(), json, Vec::new(), Some(event))))
+    Write::Payment(Box::new(PaymentWrite::new(session.clone(), json, Vec::new(), Some(event))))
 }
 
 /// A delivery of a ping that is in the outbox.

@@ -13,7 +13,7 @@ use crate::{
     admin_socket,
     cli::{Location, ServeArgs},
     no_store::no_store_in,
-    store::{embedded, postgres::PostgresStore},
+    store::embedded,
 };
 
 /// Checks that the store is there, or that `serve` may make one. Makes none.
@@ -28,8 +28,8 @@ pub(super) async fn check(location: &Location) -> Finding {
             let missing = no_store_in(directory, "--data-dir");
             Finding::warning("store", format!("{missing}; `serve` makes a new store there"))
         }
-        Location::Database(target) => match PostgresStore::is_there(target).await {
-            Ok(true) => match PostgresStore::prove(target).await {
+        Location::Database(target) => match target.has_tables().await {
+            Ok(true) => match target.prove().await {
                 Ok(()) => {
                     Finding::in_order("store", format!("{target}; its role has the privileges that a server needs"))
                 }

@@ -38,7 +38,7 @@ pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: 
             Ok(None) => Asked::Not("no server runs on the store; start it, and run this again"),
             Err(error) => Asked::Refused(format!("cannot reach the running server: {error}")),
         },
-        Location::Database(target) => match PostgresStore::is_there(&target).await {
+        Location::Database(target) => match target.has_tables().await {
             Ok(true) => {
                 at_database(args, credentials, *target).await.unwrap_or_else(|error| Asked::Refused(error.to_string()))
             }
@@ -59,7 +59,7 @@ pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: 
 
 async fn at_database(args: &ServeArgs, credentials: Credentials, target: Target) -> Result<Asked, Failure> {
     let (ambient, metrics): (Arc<dyn Ambient>, _) = (Arc::new(OperatingSystem), Metrics::new());
-    let (store, closing) = PostgresStore::open(target, Arc::clone(&ambient), metrics.commits.clone()).await?;
+    let (store, closing) = PostgresStore::open(target, &*ambient, metrics.commits.clone()).await?;
     let store: Arc<dyn Store> = Arc::new(store);
     let (timeout, proxy) = (Duration::from_secs(args.gateway_timeout.into()), args.gateway_proxy.clone());
     let (calls, tasks) = (&metrics.gateways, TaskTracker::new());

@@ -1,63 +1,93 @@
-//! Compares two stores record by record.
+//! Compares two stores value by value.
 
 use std::cmp::Ordering;
 
-use super::{super::progress, Failure};
-use crate::store::{Contents, Record, RecordDigest, RecordKey, Records, Snapshot};
+use super::{super::progress, Failure, moving::ValueDigest};
+use crate::store::{Contents, Snapshot, bytes::KeyValue, layout::record_kind};
 
-/// Reads both stores to their ends, in the order of their keys. Returns what both hold; an error says in how many records they
-/// differ, names the first, and ends with what to do.
+/// How many values are in memory at a time.
+const PAGE: usize = 256;
+
+/// The values of a store one by one.
+struct Values<'s> {
+    store: &'s dyn Snapshot,
+    after: Option<Vec<u8>>,
+    page: std::vec::IntoIter<KeyValue>,
+}
+
+impl<'s> Values<'s> {
+    fn of(store: &'s dyn Snapshot) -> Self {
+        Self { store, after: None, page: Vec::new().into_iter() }
+    }
+
+    fn next(&mut self) -> Result<Option<KeyValue>, Failure> {
+        if self.page.as_slice().is_empty() {
+            let page = self.store.values_after(self.after.as_deref(), PAGE)?;
+            if let Some((last, _)) = page.last() {
+                self.after = Some(last.clone());
+            }
+            self.page = page.into_iter();
+        }
+        Ok(self.page.next())
+    }
+}
+
+/// Reads all that the slots of both stores have, in the order of the keys. Returns what both hold; an error says in how many
+/// values they differ, names the first, and ends with what to do.
 pub(crate) fn compare(
     source: &dyn Snapshot,
     target: &dyn Snapshot,
-    records: u64,
+    values: u64,
     what_to_do: &str,
 ) -> Result<Contents, Failure> {
-    let bar = progress::bar_of("comparing", || Ok(records))?;
-    let (mut contents, mut digest) = (Contents::default(), RecordDigest::default());
+    let bar = progress::bar_of("comparing", || Ok(values))?;
+    let (mut contents, mut digest) = (Contents::default(), ValueDigest::default());
     let (mut differing, mut first) = (0_u64, None);
-    let (mut ours, mut theirs) = (Records::of(source, None), Records::of(target, None));
-    let (mut one, mut other) = (ours.next().transpose()?, theirs.next().transpose()?);
-    while let Some((order, key)) = least(one.as_ref(), other.as_ref()) {
+    let (mut ours, mut theirs) = (Values::of(source), Values::of(target));
+    let (mut one, mut other) = (ours.next()?, theirs.next()?);
+    while let Some((order, value)) = least(one.as_ref(), other.as_ref()) {
         let how = match order {
             Ordering::Less => Some("is only in the source"),
             Ordering::Greater => Some("is only in the target"),
             Ordering::Equal => {
-                let [json, other_json] = [&one, &other].map(|it| it.as_ref().map(Record::json).transpose());
-                let (json, other_json) = (json?.unwrap_or_default(), other_json?.unwrap_or_default());
-                digest.add(&key, &json);
-                *contents.records.entry(key.0).or_default() += 1;
-                (json != other_json).then_some("differs")
+                digest.add(value);
+                if let Some(kind) = record_kind(&value.0) {
+                    *contents.records.entry(kind.replace('-', "_")).or_default() += 1;
+                }
+                (one != other).then_some("differs")
             }
         };
         if let Some(how) = how {
             differing += 1;
-            first.get_or_insert((key, how));
+            first.get_or_insert_with(|| (value.0.escape_ascii().to_string(), how));
         }
         if order.is_le() {
-            one = ours.next().transpose()?;
+            one = ours.next()?;
             bar.inc(1);
         }
         if order.is_ge() {
-            other = theirs.next().transpose()?;
+            other = theirs.next()?;
         }
     }
     bar.finish_and_clear();
     match first {
         None => Ok(Contents { sha256: digest.finish(), ..contents }),
-        Some(((kind, key), how)) => Err(format!(
-            "the stores differ in {differing} records; the first is the {kind} {key}, which {how}; {what_to_do}"
-        )
-        .into()),
+        Some((key, how)) => {
+            Err(format!("the stores differ in {differing} values; the first is {key}, which {how}; {what_to_do}")
+                .into())
+        }
     }
 }
 
-/// The lesser key of two records, and which of them has it.
-fn least(one: Option<&Record>, other: Option<&Record>) -> Option<(Ordering, RecordKey)> {
-    match (one.map(Record::key), other.map(Record::key)) {
+/// The lesser of two values by their keys, and which of them it is.
+fn least<'v>(one: Option<&'v KeyValue>, other: Option<&'v KeyValue>) -> Option<(Ordering, &'v KeyValue)> {
+    match (one, other) {
         (None, None) => None,
-        (Some(key), None) => Some((Ordering::Less, key)),
-        (None, Some(key)) => Some((Ordering::Greater, key)),
-        (Some(one), Some(other)) => Some((one.cmp(&other), one.min(other))),
+        (Some(one), None) => Some((Ordering::Less, one)),
+        (None, Some(other)) => Some((Ordering::Greater, other)),
+        (Some(one), Some(other)) => {
+            let order = one.0.cmp(&other.0);
+            Some((order, if order.is_gt() { other } else { one }))
+        }
     }
 }

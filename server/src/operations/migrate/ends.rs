@@ -4,14 +4,15 @@ use std::{path::Path, sync::Arc};
 
 use tokio::runtime::Handle;
 
-use super::{Failure, moving::writes};
+use super::Failure;
 use crate::{
     ambient::OperatingSystem,
     cli::Location,
     metrics::Metrics,
     no_store::no_store_in,
     store::{
-        Change, CommitError, Migration, Record, Snapshot, Store,
+        Change, CommitError, Migration, Snapshot, Store, StoreError, Write,
+        bytes::KeyValue,
         embedded::{self, Closing, EmbeddedStore},
         postgres::{self, PostgresSnapshot, PostgresStore, SourceLock},
     },
@@ -91,28 +92,35 @@ impl Target {
                 // The last commit of a migration that was killed may be under way.
                 target.refuse_if_used().await?;
                 let commits = Metrics::new().commits;
-                let opened = PostgresStore::open_to_migrate(target.clone(), Arc::new(OperatingSystem), commits).await;
+                let opened = PostgresStore::open_to_migrate(target.clone(), &OperatingSystem, commits).await;
                 let (store, closing) = opened?;
                 Ok(Self::Database(store, closing, Box::new(target)))
             }),
         }
     }
 
-    /// Commits records, and how far the migration has come with them.
-    pub(super) fn commit(&self, records: Vec<Record>, migration: &Migration) -> Result<(), Failure> {
-        let change = Change { writes: writes(records, migration), ..Change::default() };
+    /// Takes in values of one slot.
+    pub(super) fn take_in(&self, values: Vec<KeyValue>) -> Result<(), Failure> {
+        let taken = match self {
+            Self::Directory(store, _) => Handle::current().block_on(store.take_in(values)),
+            Self::Database(store, ..) => Handle::current().block_on(store.take_in(values)),
+        };
+        taken.map_err(goes_on)
+    }
+
+    /// Notes how far the migration has come.
+    pub(super) fn note(&self, migration: &Migration) -> Result<(), Failure> {
         let store: &dyn Store = match self {
             Self::Directory(store, _) => store,
             Self::Database(store, ..) => store,
         };
+        let change = Change::of(Write::Migration(Box::new(migration.clone())));
         match Handle::current().block_on(store.commit(change)) {
             Ok(_) => Ok(()),
             Err(CommitError::Conflict(_)) => {
-                Err("somebody else writes to the target; stop that, empty the target, and \
-                                                  run it again"
-                    .into())
+                Err("somebody else writes to the target; stop that, empty the target, and run it again".into())
             }
-            Err(error) => Err(format!("{error}; run it again with the same --from and --to, and it goes on").into()),
+            Err(CommitError::Store(error)) => Err(goes_on(error)),
         }
     }
 
@@ -144,6 +152,10 @@ impl Target {
             }
         }
     }
+}
+
+fn goes_on(error: StoreError) -> Failure {
+    format!("{error}; run it again with the same --from and --to, and it goes on").into()
 }
 
 fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), Failure> {

@@ -1,27 +1,39 @@
-//! Moves records in batches, each with how far the migration has come.
+//! Moves values in batches, each with how far the migration has come.
+
+use sha2::{Digest, Sha256};
 
 use super::{super::progress, Failure, Target};
-use crate::store::{Migration, Record, RecordDigest, RecordKind, Records, Snapshot, Write};
+use crate::store::{Migration, Snapshot, bytes::KeyValue};
 
-/// How many records are moved in one commit.
+/// How many values are moved in one commit.
 const BATCH: usize = 256;
+/// The kinds of records that tell a store from others: its merchants and their endpoints, which are few.
+const TELLING: [&str; 3] = ["workspace", "api-key", "endpoint"];
 
-/// The writes of a batch.
-pub(super) fn writes(records: Vec<Record>, migration: &Migration) -> Vec<Write> {
-    let moved = records.into_iter().map(|record| Write::Moved(Box::new(record)));
-    moved.chain([Write::Migration(Box::new(migration.clone()))]).collect()
+/// The digest of values in their order: SHA-256 over the key and the value of each, each with its length.
+#[derive(Default)]
+pub(super) struct ValueDigest(Sha256);
+
+impl ValueDigest {
+    pub(super) fn add(&mut self, (key, value): &KeyValue) {
+        for part in [key, value] {
+            self.0.update((part.len() as u64).to_be_bytes());
+            self.0.update(part);
+        }
+    }
+
+    pub(super) fn finish(self) -> String {
+        hex::encode(self.0.finalize())
+    }
 }
 
-/// Tells a store from others: the digest of the records before its payments, which are few.
+/// Tells a store from others.
 pub(super) fn identity(store: &dyn Snapshot) -> Result<String, Failure> {
-    let mut digest = RecordDigest::default();
-    for record in Records::of(store, None) {
-        let record = record?;
-        let key = record.key();
-        if key.0 >= RecordKind::Payment {
-            break;
+    let mut digest = ValueDigest::default();
+    for kind in TELLING {
+        for record in store.each(kind) {
+            digest.add(&record?);
         }
-        digest.add(&key, &record.json()?);
     }
     Ok(digest.finish())
 }
@@ -31,21 +43,22 @@ pub(super) fn next(migration: &Migration) -> Migration {
     Migration { version: migration.version + 1, ..migration.clone() }
 }
 
-/// Moves the records that are left.
-pub(super) fn move_records(
-    source: &dyn Snapshot,
-    target: &Target,
-    mut migration: Migration,
-) -> Result<Migration, Failure> {
-    let bar = progress::bar_of("moving", || RecordKind::ALL.iter().map(|kind| source.count(*kind)).sum())?;
-    let mut records = Records::of(source, migration.after.clone());
+/// Moves the values that are left.
+pub(super) fn move_values(source: &dyn Snapshot, target: &Target, begun: Migration) -> Result<Migration, Failure> {
+    let bar = progress::bar_of("moving", || source.records())?;
+    let mut after = begun.after.as_ref().map(hex::decode).transpose().map_err(|error| {
+        format!("the target does not say how far the migration has come: {error}; empty it and run it again")
+    })?;
+    let mut migration = begun;
     loop {
         bar.set_position(migration.records);
-        let batch = records.by_ref().take(BATCH).collect::<Result<Vec<_>, _>>()?;
-        let Some(last) = batch.last() else { break };
-        let moved = migration.records + batch.len() as u64;
-        migration = Migration { after: Some(last.key()), records: moved, ..next(&migration) };
-        target.commit(batch, &migration)?;
+        let batch = source.values_after(after.as_deref(), BATCH)?;
+        let Some((last, _)) = batch.last() else { break };
+        after = Some(last.clone());
+        let (after, moved) = (Some(hex::encode(last)), migration.records + batch.len() as u64);
+        migration = Migration { after, records: moved, ..next(&migration) };
+        target.take_in(batch)?;
+        target.note(&migration)?;
     }
     bar.finish_and_clear();
     Ok(migration)

@@ -9,7 +9,7 @@ use tokio::{
     task,
 };
 
-use super::{Bytes, Cell, Decision, KeyValue, Local, Table, Undecided, View};
+use super::{AtRest, Bytes, Cell, Decision, KeyValue, Table, Undecided, View, now};
 use crate::store::{Backups, StoreError};
 
 /// The format of the keys and values. A store of another one is not opened.
@@ -82,9 +82,13 @@ impl Bytes for Journaled {
     }
 }
 
-impl Local for Journaled {
-    fn count(&self) -> u64 {
-        self.0.count() as u64
+impl AtRest for Journaled {
+    fn count(&self) -> Result<u64, StoreError> {
+        Ok(self.0.count() as u64)
+    }
+
+    fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        now(read)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Bytes, Cell, Decision, KeyValue, Local, Undecided, View};
+use super::{AtRest, Bytes, Cell, Decision, KeyValue, Undecided, View, now};
 use crate::store::StoreError;
 
 /// One cell in memory.
@@ -107,9 +107,13 @@ impl Bytes for Memory {
     }
 }
 
-impl Local for Memory {
-    fn count(&self) -> u64 {
-        self.values().len() as u64
+impl AtRest for Memory {
+    fn count(&self) -> Result<u64, StoreError> {
+        Ok(self.values().len() as u64)
+    }
+
+    fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        now(read)
     }
 }
 

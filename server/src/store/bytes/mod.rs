@@ -9,21 +9,22 @@
 mod journaled;
 #[cfg(test)]
 mod memory;
-#[cfg_attr(not(test), expect(dead_code, reason = "no command opens it yet"))]
-mod postgres;
+pub(crate) mod postgres;
 
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    ops::Range,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
 
 use async_trait::async_trait;
 use payments_core::Slot;
 
 pub(crate) use self::journaled::{Journaled, KeysOfPlace};
 #[cfg(test)]
-pub(crate) use self::{
-    memory::Memory,
-    postgres::{CELLS, Postgres},
-};
-use super::{Backups, StoreError};
+pub(crate) use self::memory::Memory;
+use super::{Backups, RequestCounts, StoreError};
 
 /// The home of a cell's own entries, which stand behind those of all slots.
 pub(crate) const CELL: &[u8; 3] = b"all";
@@ -31,6 +32,13 @@ pub(crate) const CELL: &[u8; 3] = b"all";
 /// One order of commits in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell(pub(crate) u16);
+
+/// A commit's place in the order of its cell, and whose it is: after a failover another commit may have the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) number: i64,
+    pub(crate) tag: u128,
+}
 
 /// A kind of value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +53,8 @@ pub(crate) enum Table {
 
 impl Table {
     pub(crate) const ALL: [Self; 3] = [Self::Record, Self::Entry, Self::Hot];
+    /// All of them, in the order of their keys.
+    pub(crate) const ALL_BY_MARK: [Self; 3] = [Self::Hot, Self::Record, Self::Entry];
 
     /// The character behind the home.
     pub(crate) const fn mark(self) -> u8 {
@@ -100,8 +110,8 @@ pub(crate) type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, Undecide
 #[async_trait]
 pub(crate) trait Bytes: Send + Sync + 'static {
     /// All cells: one, in one process.
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell(0)]
+    fn cells(&self) -> Result<Vec<Cell>, StoreError> {
+        Ok(vec![Cell(0)])
     }
     /// The cell of a slot.
     fn cell_of(&self, _slot: Slot) -> Cell {
@@ -127,21 +137,52 @@ pub(crate) trait Bytes: Send + Sync + 'static {
     /// Decides and commits. When it returns, what was decided is durable as a whole, or nothing was written.
     async fn commit(&self, cell: Cell, decision: Decision) -> Result<(), StoreError>;
 
+    /// As [`commit`](Self::commit), but it need not be durable when it returns: a crash may take it.
+    async fn commit_unsynced(&self, cell: Cell, decision: Decision) -> Result<(), StoreError> {
+        self.commit(cell, decision).await
+    }
+
     /// The number of the last commit, if no other process commits here. While it stays the same, so do all values.
     fn last_commit(&self) -> Option<u64> {
         None
+    }
+
+    /// The newest commit of a cell, if others commit there and asking costs less than a look at values. It may be one of a moment
+    /// ago, but no older one than the last of this process.
+    async fn newest(&self, _cell: Cell) -> Result<Option<Batch>, StoreError> {
+        Ok(None)
     }
 
     /// The backups that the place makes, if it does.
     fn backups(&self) -> Option<&dyn Backups> {
         None
     }
+
+    /// Fails if the place can be read and cannot do its work all the same, because it is denied a privilege.
+    async fn prove_readiness(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The counts of requests that all servers on the place share, if it may have several servers.
+    fn request_counts(&self) -> Option<&dyn RequestCounts> {
+        None
+    }
 }
 
-/// A place on this machine, whose reads never wait.
-pub(crate) trait Local: Bytes {
+/// A place as of one moment. Its methods block: they are called on a thread that runs no tasks.
+pub(crate) trait AtRest: Bytes {
     /// How many values there are.
-    fn count(&self) -> u64;
+    fn count(&self) -> Result<u64, StoreError>;
+    /// The outcome of a read.
+    fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError>;
+}
+
+/// The outcome of a read on this machine, which never waits.
+pub(crate) fn now<T>(read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    match pin!(read).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(found) => found,
+        Poll::Pending => Err(StoreError::unavailable("a read of a place on this machine waits")),
+    }
 }
 
 /// The keys with a prefix.
@@ -162,6 +203,7 @@ mod tests {
 
     #[test]
     fn the_character_behind_the_home_tells_the_table() {
+        assert!(Table::ALL_BY_MARK.is_sorted_by_key(|table| table.mark()));
         for table in Table::ALL {
             assert_eq!(Table::of(format!("3ff{}rest", char::from(table.mark())).as_bytes()), Some(table));
         }

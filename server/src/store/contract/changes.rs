@@ -245,7 +245,7 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Stor
     assert_eq!(store.totals(&scope(), Currency::Usd).await.unwrap().payments, 0);
     let elsewhere = Scope { environment: Environment::Test, ..scope() };
     assert_eq!(store.totals(&elsewhere, Currency::Bdt).await.unwrap().payments, 0);
-    let by_status = store.payments_by_status().await.unwrap();
+    let by_status = store.gauges().await.unwrap().payments;
     let completed = by_status.iter().filter(|(_, status, _)| *status == Status::Completed);
     assert_eq!(completed.map(|(.., count)| count).sum::<u64>(), 20, "{by_status:?}");
 }

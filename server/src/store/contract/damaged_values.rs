@@ -11,7 +11,7 @@ use crate::store::{
 use super::{moving, samples::*};
 
 /// Records that stand alone: nothing says that they must be there.
-const ALONE: [&str; 4] = ["app/", "gateway-token/", "log/", "redacted-up-to/"];
+const ALONE: [&str; 4] = ["app/", "gateway-token/", "log/", "lease/"];
 
 fn dynamic(store: &Arc<MemoryStore>) -> Arc<dyn Store> {
     Arc::clone(store) as Arc<dyn Store>

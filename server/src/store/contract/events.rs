@@ -5,10 +5,8 @@ use std::{sync::Arc, time::Duration};
 use payments_core::{Environment, EventId, RANDOM_BYTES, Slot};
 use tokio::time::sleep;
 
-use super::{
-    Engine, Postgres,
-    payment_blocks::target,
-    samples::{DAY, SECOND, added, at, commit, delivery, end, endpoint, new_payment, paid, payment, ping, scope},
+use super::samples::{
+    DAY, SECOND, added, at, commit, delivery, end, endpoint, new_payment, paid, payment, ping, scope,
 };
 use crate::{
     domain::{Outgoing, Scope, fan_out},
@@ -148,19 +146,4 @@ pub(super) async fn whoever_reads_on_through_the_deliveries_to_an_endpoint_misse
     let other = Scope { environment: Environment::Test, ..scope() };
     let from = DeliveriesFrom { since: at(0), after: None };
     assert!(store.deliveries_from(&other, &to, &from, 9).await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn an_event_of_a_transaction_that_began_earlier_is_listed_from_its_time_on() {
-    let (target, client) = target("listed_from_a_time").await;
-    let engine = Postgres::open(target).await;
-    client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
-    let first = new_payment(1, at(DAY));
-    commit(&engine.store(), vec![payment(first.clone())]).await.unwrap();
-    let second = EventId::new(Slot::FIRST, at(DAY + 1), [2; RANDOM_BYTES]);
-    let add = "INSERT INTO event (id, developer, environment, kind, payment) VALUES ($1, 'dev_1', 'live', $2, $3)";
-    client.execute(add, &[&second.as_str(), &"payment.created", &first.session.payment.id.as_str()]).await.unwrap();
-    client.batch_execute("COMMIT").await.unwrap();
-    let found = listed(&engine.store(), EventsFrom::Time(at(DAY)), 9, 2).await;
-    assert_eq!(ids(&found), [second, event_of(&first).id]);
 }

@@ -7,8 +7,8 @@ use payments_core::{Environment, PaymentId, Status};
 
 use super::{
     Engine, Postgres,
-    payment_blocks::target,
     samples::{COMMITTED, DAY, SECOND, at, commit, new_payment, new_payment_with, outcome, paid, payment, scope},
+    schema,
 };
 use crate::{
     domain::{Lookup, Scope},
@@ -171,7 +171,7 @@ pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(stor
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_servers_that_create_payments_of_one_order_at_once_one_does() {
-    let database = target("unique_of_servers").await.0;
+    let database = schema("unique_of_servers").await.0;
     let (one, other) = (Postgres::open(database.clone()).await, Postgres::open(database).await);
     for order in 0..30_u8 {
         let racing = [(1, &one), (2, &other), (3, &one), (4, &other)].map(|(nth, engine)| {

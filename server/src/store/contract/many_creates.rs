@@ -6,7 +6,7 @@ use std::{env, time::Instant};
 use futures_util::future::{join_all, try_join_all};
 use payments_core::RawJson;
 
-use super::{Cells, Engine, Postgres, check, cluster_url, samples::*};
+use super::{Engine, Postgres, check, cluster_url, samples::*};
 use crate::store::{Change, ClaimEnd, NewResponse, postgres::Target};
 
 const TASKS: u8 = 128;
@@ -14,11 +14,6 @@ const TASKS: u8 = 128;
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_from_many_tasks_are_each_there_and_none_twice() {
     many_creates(Postgres::open(target("many_creates").await).await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn creates_from_many_tasks_are_each_there_and_none_twice_in_cells() {
-    many_creates(Cells::open(target("many_in_cells").await).await).await;
 }
 
 async fn target(schema: &str) -> Target {

@@ -16,8 +16,6 @@ mod keys;
 mod lists;
 mod many_creates;
 mod moving;
-mod overtaken;
-mod payment_blocks;
 mod pruning;
 #[path = "../../../tests/it/relay.rs"]
 #[expect(dead_code, reason = "it also breaks connections at random, for tests over HTTP")]
@@ -40,14 +38,12 @@ use std::{
 use tempfile::TempDir;
 use tokio::{task::spawn_blocking, time::sleep};
 use tokio_postgres::{Client, NoTls};
-use tokio_util::task::TaskTracker;
 
 pub(super) use self::cluster::Cluster;
 use super::{
     Finding, Snapshot, Store, Write,
-    bytes::{self, CELLS},
     embedded::{Closing, EmbeddedStore},
-    layout::{Claims, LayoutStore, MemoryStore},
+    layout::MemoryStore,
     postgres::{Closing as PostgresClosing, PostgresSnapshot, PostgresStore, Target},
 };
 use crate::{ambient::OperatingSystem, metrics::Metrics};
@@ -140,7 +136,7 @@ struct Postgres {
 impl Postgres {
     async fn open(target: Target) -> Self {
         let (store, closing) =
-            PostgresStore::open(target.clone(), Arc::new(OperatingSystem), Metrics::new().commits).await.unwrap();
+            PostgresStore::open(target.clone(), &OperatingSystem, Metrics::new().commits).await.unwrap();
         Self { store: Arc::new(store), closing, target }
     }
 
@@ -174,8 +170,7 @@ async fn somebody_waits(client: &Client) {
     }
 }
 
-/// A new database in a cluster apart, for tests that hold transactions open: the lists of events and transactions wait for all
-/// transactions of their cluster.
+/// A new database in a cluster apart, for tests that end connections and hold transactions open.
 async fn database_apart() -> String {
     spawn_blocking(|| apart().new_database()).await.unwrap()
 }
@@ -183,6 +178,14 @@ async fn database_apart() -> String {
 fn apart() -> &'static Cluster {
     static APART: OnceLock<Cluster> = OnceLock::new();
     APART.get_or_init(|| Cluster::start(&["fsync=off"]))
+}
+
+/// A schema of its own, and a connection that finds its tables.
+async fn schema(name: &str) -> (Target, Client) {
+    let url = cluster_url().await;
+    let client = client_of(&url).await;
+    client.batch_execute(&format!("SET search_path = {name}")).await.unwrap();
+    (Target::new(&url.into(), None).unwrap().with_schema(name), client)
 }
 
 /// A new and empty database.
@@ -215,52 +218,6 @@ impl Engine for Postgres {
     }
 }
 
-/// The layout over cells in a schema of its own. Claims on work are in memory, as if there were one server.
-struct Cells {
-    store: Arc<LayoutStore<bytes::Postgres>>,
-    closing: TaskTracker,
-    target: Target,
-}
-
-impl Cells {
-    async fn open(target: Target) -> Self {
-        let commits = Metrics::new().commits;
-        let (bytes, closing) = bytes::Postgres::open(target.clone(), CELLS, &OperatingSystem, &commits).await.unwrap();
-        let store = Arc::new(LayoutStore::new(bytes, Claims::Stored(Arc::default()), commits.outbox));
-        Self { store, closing, target }
-    }
-
-    async fn close(self) -> Target {
-        drop(Arc::into_inner(self.store).unwrap());
-        self.closing.wait().await;
-        self.target
-    }
-}
-
-impl Engine for Cells {
-    async fn new() -> Self {
-        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
-        let schema = format!("contract_cells_{}", SCHEMAS.fetch_add(1, Ordering::Relaxed));
-        Self::open(Target::new(&cluster_url().await.into(), None).unwrap().with_schema(&schema)).await
-    }
-
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
-    }
-
-    async fn restarted(self) -> Self {
-        Self::open(self.close().await).await
-    }
-
-    async fn findings(&self) -> Vec<Finding> {
-        self.store.check_all(&mut |_| ()).await.unwrap().findings
-    }
-
-    async fn end(self) {
-        self.close().await;
-    }
-}
-
 /// Starts an engine again, which then checks itself. The records of these tests are a developer's who has a workspace.
 async fn check<E: Engine>(engine: E) -> E {
     if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
@@ -278,7 +235,6 @@ macro_rules! contract {
         contract!(@on memory Memory $( $( $subject $sentence )* )*);
         contract!(@on embedded Embedded $( $( $subject $sentence )* )*);
         contract!(@on postgres Postgres $( $( $subject $sentence )* )*);
-        contract!(@on cells Cells $( $( $subject $sentence )* )*);
     };
     (@on $name:ident $engine:ident $( $subject:ident $sentence:ident )*) => {
         mod $name {

@@ -16,8 +16,8 @@ use crate::{
         Scope, Session, Workspace, faults,
     },
     store::{
-        Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite, ServerId,
-        Store, Write,
+        Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite, Store,
+        Write,
     },
 };
 
@@ -98,7 +98,7 @@ pub(super) fn new_payment_in(scope: &Scope, nth: u8, created_at: Timestamp, fiel
     let decision = payments_core::create(params, new);
     let session = Session::new(decision.payment, created_at.plus_millis(60 * 1000));
     let (json, event) = (json_of(&session), event(&session, decision.event));
-    PaymentWrite::new(None, session, json, decision.postings, event)
+    PaymentWrite::new(session, json, decision.postings, event)
 }
 
 /// The payment of a session as the API serves it.
@@ -142,7 +142,7 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
         session.keep_asking();
     }
     let (json, event) = (json_of(&session), event(&session, decision.event));
-    Some(PaymentWrite::new(Some(before), session, json, decision.postings, event))
+    Some(PaymentWrite::new(session, json, decision.postings, event))
 }
 
 pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
@@ -158,7 +158,7 @@ pub(super) fn changed(before: &Session, change: impl FnOnce(&mut Session)) -> Pa
     let mut session = before.next();
     change(&mut session);
     let json = json_of(&session);
-    PaymentWrite::new(Some(before), session, json, Vec::new(), None)
+    PaymentWrite::new(session, json, Vec::new(), None)
 }
 
 /// The open part of a log.
@@ -296,8 +296,8 @@ pub(super) fn claiming(text: &str, nth: u8, claimed_at: Timestamp, until: Timest
 }
 
 /// A lease of a server for ten seconds.
-pub(super) fn lease(server: u8, millis: i64) -> Lease {
-    Lease::new(ServerId([server; 16]), at(millis), 10)
+pub(super) fn lease(_server: u8, millis: i64) -> Lease {
+    Lease::new(at(millis), 10)
 }
 
 pub(super) fn page_of(page: u32, limit: u32) -> PageRequest {

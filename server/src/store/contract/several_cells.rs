@@ -2,14 +2,14 @@
 
 use payments_core::{DeveloperId, Environment, RANDOM_BYTES, Slot, Status, WebhookId, WorkspaceId};
 
-use super::{Cells, Engine, check, samples::*};
+use super::{Engine, Postgres, check, samples::*};
 use crate::{
     domain::{Scope, Workspace},
     store::{Change, ClaimEnd, NewResponse, Prunable, Queue, Write},
 };
 
 /// A developer in each cell, with a workspace.
-async fn scopes(engine: &Cells) -> Vec<Scope> {
+async fn scopes(engine: &Postgres) -> Vec<Scope> {
     let mut scopes = Vec::new();
     for slot in Slot::all().step_by(128) {
         let developer_id = DeveloperId::new(slot, at(0), [1; RANDOM_BYTES]);
@@ -23,7 +23,7 @@ async fn scopes(engine: &Cells) -> Vec<Scope> {
 
 #[tokio::test]
 async fn developers_of_all_cells_have_their_own_lists_and_add_up() {
-    let engine = Cells::new().await;
+    let engine = Postgres::new().await;
     let (store, scopes) = (engine.store(), scopes(&engine).await);
     assert_eq!(scopes.len(), 8);
     for scope in &scopes {
@@ -38,7 +38,7 @@ async fn developers_of_all_cells_have_their_own_lists_and_add_up() {
         assert_eq!((page.items.len(), page.total), (1, 1));
     }
     assert_eq!(store.workspaces().await.unwrap().len(), 8);
-    let by_status = store.payments_by_status().await.unwrap();
+    let by_status = store.gauges().await.unwrap().payments;
     let count =
         |wanted| by_status.iter().filter(|(_, status, _)| *status == wanted).map(|(.., count)| count).sum::<u64>();
     assert_eq!((count(Status::Completed), count(Status::Pending)), (8, 8));
@@ -49,7 +49,7 @@ async fn developers_of_all_cells_have_their_own_lists_and_add_up() {
 
 #[tokio::test]
 async fn deliveries_of_all_cells_are_redacted() {
-    let engine = Cells::new().await;
+    let engine = Postgres::new().await;
     let (store, scopes) = (engine.store(), scopes(&engine).await);
     for scope in &scopes {
         let mut hook = endpoint(1);
@@ -73,7 +73,7 @@ async fn deliveries_of_all_cells_are_redacted() {
 
 #[tokio::test]
 async fn a_create_and_a_move_of_this_servers_take_one_trip_and_a_page_two_or_three() {
-    let engine = Cells::new().await;
+    let engine = Postgres::new().await;
     let store = engine.store();
     let trips = || engine.store.bytes.trips();
     let create = async |nth: u8| {
@@ -117,7 +117,7 @@ async fn a_create_and_a_move_of_this_servers_take_one_trip_and_a_page_two_or_thr
     assert_eq!(trips() - before, 1);
 
     // Another server, which knows nothing.
-    let other = Cells::open(engine.target.clone()).await;
+    let other = Postgres::open(engine.target.clone()).await;
     commit(&other.store(), vec![payment(new_payment(99, at(0)))]).await.unwrap();
     let before = other.store.bytes.trips();
     commit(&other.store(), vec![payment(paid(&sessions[1], at(DAY)))]).await.unwrap();

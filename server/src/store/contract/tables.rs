@@ -1,7 +1,5 @@
 //! Which tables a server, a command and a migration accept, each in a database of its own.
 
-use std::sync::Arc;
-
 use tokio::task::spawn_blocking;
 
 use super::{Engine as _, Postgres, cluster::run_sql, own_database, samples::*};
@@ -34,7 +32,7 @@ impl Database {
 
     /// Why a server does not start; `None` if it does.
     async fn server_error(&self) -> Option<String> {
-        let opened = PostgresStore::open(self.target.clone(), Arc::new(OperatingSystem), Metrics::new().commits).await;
+        let opened = PostgresStore::open(self.target.clone(), &OperatingSystem, Metrics::new().commits).await;
         match opened {
             Err(error) => Some(error.to_string()),
             Ok((store, closing)) => {
@@ -54,14 +52,14 @@ impl Database {
 #[tokio::test]
 async fn a_server_makes_the_tables_and_a_command_only_reads_those_of_its_own_version() {
     let database = Database::new().await;
-    assert!(!PostgresStore::is_there(&database.target).await.unwrap());
+    assert!(!database.target.has_tables().await.unwrap());
     let missing = "the database has no store; name the right one with --database-url";
     assert_eq!(database.command_error().await.as_deref(), Some(missing));
     assert_eq!(database.server_error().await, None);
-    assert!(PostgresStore::is_there(&database.target).await.unwrap());
+    assert!(database.target.has_tables().await.unwrap());
     assert_eq!((database.command_error().await, database.server_error().await), (None, None));
     database.run("UPDATE shop.schema_version SET version = version + 1").await;
-    let other = "the database has schema 2, and this program reads schema 1; use the version that made it";
+    let other = "the database has schema 3, and this program reads schema 2; use the version that made it";
     assert_eq!(database.command_error().await.as_deref(), Some(other));
     assert_eq!(database.server_error().await.as_deref(), Some(other));
 }

@@ -5,11 +5,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::{Cause, Environment, EventId, RANDOM_BYTES, RefundId, Slot};
 use tokio::time::sleep;
 
-use super::{
-    Engine, Postgres,
-    payment_blocks::target,
-    samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved},
-};
+use super::samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved};
 use crate::{
     domain::{MoneyMove, Scope},
     store::{PaymentWrite, Store, TransactionEntry, TransactionsFrom},
@@ -95,33 +91,4 @@ pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads
     // Before a time: nothing earlier is left out, and not everything is read.
     let before = listed(&store, TransactionsFrom::Before(at(10 * DAY)), 200, 9).await;
     assert!(before.ends_with(&expected[61..]));
-}
-
-#[tokio::test]
-async fn balances_are_added_up_from_checkpoints() {
-    let (target, client) = target("balances_from_checkpoints").await;
-    let engine = Postgres::open(target).await;
-    let store = engine.store();
-    let mut expected = Vec::new();
-    for nth in 1..=20 {
-        let write = pay(&store, nth, i64::from(nth) * DAY).await;
-        expected.insert(0, entry(&write, i128::from(nth) * 9_750));
-    }
-    listed(&store, TransactionsFrom::Newest, 20, 20).await;
-    for step in [6, 3] {
-        for entry in &expected {
-            let balances = engine.store.balances_after(&scope(), &entry.event, step).await.unwrap();
-            assert_eq!((balances.bdt, balances.usd), (entry.balance_minor, 0));
-        }
-    }
-    let made = client.query("SELECT bdt::bigint FROM balance_checkpoint ORDER BY added_by, number", &[]).await.unwrap();
-    // Each after six; then there are not three more.
-    let made: Vec<i64> = made.iter().map(|row| row.get(0)).collect();
-    assert_eq!(made, [6, 12, 18].map(|nth| nth * 9_750));
-    assert_eq!(engine.findings().await.iter().map(|it| &*it.what).filter(|it| it.contains("come to")).count(), 0);
-    client.batch_execute("UPDATE balance_checkpoint SET bdt = bdt + 1 WHERE bdt = 58500").await.unwrap();
-    let findings = engine.findings().await;
-    assert!(findings.iter().any(|it| it.record.starts_with("balance_checkpoint/")), "{findings:?}");
-    drop(store);
-    engine.end().await;
 }

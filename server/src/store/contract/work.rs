@@ -202,7 +202,7 @@ pub(super) async fn a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when
 ) {
     let to = endpoint(1);
     let head = async || store.outbox(&to.endpoint.id, 9).await.unwrap();
-    let waiting = async || store.waiting_deliveries().await.unwrap();
+    let waiting = async || store.gauges().await.unwrap().waiting;
     let pings: Vec<_> = (0..3).map(|nth| ping(nth, at(0), &to)).collect();
     commit(&store, pings.iter().map(delivery).collect()).await.unwrap();
     let untils = [3 * SECOND, SECOND, 2 * SECOND];
@@ -250,7 +250,7 @@ pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_
     commit(&store, write(&sooner)).await.unwrap();
     assert_eq!(outcome(commit(&store, write(&sooner)).await), STALE);
     assert_eq!(read().await.waits_until(), Some(at(SECOND)));
-    assert_eq!((store.waiting_deliveries().await.unwrap(), store.oldest_in_outbox().await.unwrap()), (1, None));
+    assert_eq!((store.gauges().await.unwrap().waiting, store.oldest_in_outbox().await.unwrap()), (1, None));
     assert_eq!(store.outbox(&to.endpoint.id, 9).await.unwrap().ids, []);
     assert_eq!(claim(&store, Queue::Retries, 1, SECOND).await, [], "never early");
     let claims = claim(&store, Queue::Retries, 1, 2 * SECOND).await;
@@ -260,7 +260,7 @@ pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_
     store.release(&claims).await.unwrap();
     assert_eq!(claim(&store, Queue::Retries, 1, DAY).await, [], "not at its first time");
     assert_eq!(store.outbox(&to.endpoint.id, 9).await.unwrap().ids, [read().await.delivery.id]);
-    assert_eq!(store.waiting_deliveries().await.unwrap(), 0);
+    assert_eq!(store.gauges().await.unwrap().waiting, 0);
 }
 
 pub(super) async fn a_claim_that_was_made_before_the_clock_went_back_ends(store: Arc<dyn Store>) {

@@ -18,6 +18,7 @@ use crate::{
     store::{
         Leases, Migration, Snapshot as _, StoreError, Unfinished,
         bytes::{Journaled, KeysOfPlace},
+        layout::Claims,
     },
 };
 
@@ -68,12 +69,11 @@ impl EmbeddedStore {
         commits: Commits,
         leases: Arc<Leases>,
     ) -> Result<(Self, Closing), OpenError> {
-        let outbox = commits.outbox.clone();
         let (database, closing) = options
             .on_sync(move |changes, took| commits.synced(changes, took))
             .open()
             .map_err(|error| OpenError::of(error, directory))?;
-        Ok((Self::opened(Journaled(database), leases, outbox)?, closing))
+        Ok((Self::new(Journaled(database), Claims::InMemory(leases)), closing))
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope},
-    store::{CHANGED, Change, Committed, Conflict, EventWrite, Follows, PaymentWrite, StoreError, Write},
+    store::{Change, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write},
 };
 
 impl Draft<'_> {
@@ -27,25 +27,25 @@ impl Draft<'_> {
         let mut outcome = keep.map_or(Ok(()), |keep| self.keep(keep, &change.writes)).map(|()| false);
         // Those behind the first that fails too: a place that does not know yet what they read learns it from one run.
         for write in &change.writes {
-            let written = self.write(write, CHANGED);
+            let written = self.write(write);
             outcome = outcome.and_then(|has_pending_event| Ok(written? | has_pending_event));
         }
         outcome.map(|has_pending_event| Committed { has_pending_event })
     }
 
     /// Returns whether an event became pending.
-    pub(super) fn write(&mut self, write: &Write, follows: Follows) -> Result<bool, Refused> {
+    fn write(&mut self, write: &Write) -> Result<bool, Refused> {
         match write {
-            Write::Workspace(it) => self.put_next(it, follows)?,
+            Write::Workspace(it) => self.put_next(it)?,
             Write::ApiKey(hash, key) => {
                 let of = |key| KeyOf { hash: hash.clone(), key };
                 let before = self.json(&keys::api_key(hash))?.map(of);
-                self.follow(before, &of((**key).clone()), follows)?;
+                self.follow(before, &of((**key).clone()))?;
             }
             Write::Payment(write) => return self.payment(write),
-            Write::Delivery(it) => self.delivery(it, follows)?,
-            Write::EndpointAdded { endpoint, at_most } => self.add_endpoint(endpoint, *at_most, follows)?,
-            Write::EndpointChanged(it) => self.put_next(&**it, follows)?,
+            Write::Delivery(it) => self.delivery(it)?,
+            Write::EndpointAdded { endpoint, at_most } => self.add_endpoint(endpoint, *at_most)?,
+            Write::EndpointChanged(it) => self.put_next(&**it)?,
             Write::EndpointRemoved(it) => match self.json::<Endpoint>(&it.key())? {
                 Some(stored) if stored.version == it.version => self.delete(&stored)?,
                 _ => return Err(Conflict::Stale.into()),
@@ -53,46 +53,36 @@ impl Draft<'_> {
             Write::GatewayToken(gateway, token) => {
                 let of = |token| TokenOf { gateway: gateway.to_string(), token };
                 let before = self.json(&keys::gateway_token(gateway))?.map(of);
-                self.follow(before, &of(token.clone()), follows)?;
+                self.follow(before, &of(token.clone()))?;
             }
-            Write::App(it) => self.put_next(&**it, follows)?,
+            Write::App(it) => self.put_next(&**it)?,
             Write::KeyClaimed(it) => self.claim_key(&it.0, &it.1)?,
             Write::KeyReleased(key, token) => self.release_key(key, token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(event, after.as_ref())?,
-            Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.delivery_changed(it, follows)?,
-            Write::LogPart(it) => self.put_next(&**it, follows)?,
-            Write::Moved(record) => self.take_in(record)?,
-            Write::Migration(it) => self.put_next(&**it, follows)?,
+            Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.delivery_changed(it)?,
+            Write::LogPart(it) => self.put_next(&**it)?,
+            Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)
     }
 
     /// Writes a record that must follow a version.
-    fn put_next<R: Record + Versioned + DeserializeOwned>(
-        &mut self,
-        record: &R,
-        follows: Follows,
-    ) -> Result<(), Refused> {
+    fn put_next<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), Refused> {
         let before = self.json(&record.key())?;
-        self.follow(before, record, follows)
+        self.follow(before, record)
     }
 
-    fn follow<R: Record + Versioned>(
-        &mut self,
-        before: Option<R>,
-        record: &R,
-        follows: Follows,
-    ) -> Result<(), Refused> {
-        check_follows(before.as_ref().map(Versioned::version), follows(record.version()))?;
+    fn follow<R: Record + Versioned>(&mut self, before: Option<R>, record: &R) -> Result<(), Refused> {
+        check_follows(before.as_ref().map(Versioned::version), before_of(record.version()))?;
         self.replace(before.as_ref(), record)
     }
 
-    fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize, follows: Follows) -> Result<(), Refused> {
+    fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize) -> Result<(), Refused> {
         let count = self.head(&keys::head_of_scope(&endpoint.scope()))?.sum(ENDPOINTS);
         if usize::try_from(count).unwrap_or_default() >= at_most {
             return Err(Conflict::TooManyEndpoints { at_most }.into());
         }
-        self.put_next(endpoint, follows)
+        self.put_next(endpoint)
     }
 
     /// Returns whether its event became pending.
@@ -103,7 +93,7 @@ impl Draft<'_> {
             Some(record) => Some(StoredPayment::parse(&key, &record)?),
             None => None,
         };
-        check_follows(before.as_ref().map(|it| it.session.version), CHANGED(session.version))?;
+        check_follows(before.as_ref().map(|it| it.session.version), before_of(session.version))?;
         if let Some(unique) = unique
             && self.count(&List::found(&scope, unique))? > 0
         {
@@ -170,13 +160,13 @@ impl Draft<'_> {
             payment: payment.id.clone(),
             version: session.version,
             data: (!is_data).then(|| data.clone()),
-            position: Some(self.count(&List::events(scope))?),
+            position: self.count(&List::events(scope))?,
             money,
             pending: is_pending.then_some(Pending { after: None }),
         })
     }
 
-    pub(super) fn new_money(
+    fn new_money(
         &mut self,
         scope: &Scope,
         moved: &MoneyMove,
@@ -211,11 +201,11 @@ impl Draft<'_> {
         Ok(StoredPayment::parse(&key, &record)?.data_of(event))
     }
 
-    /// Writes a new delivery, or one of another store.
-    pub(super) fn delivery(&mut self, outgoing: &Outgoing, follows: Follows) -> Result<(), Refused> {
+    /// Writes a new delivery.
+    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), Refused> {
         let key = keys::delivery(&outgoing.delivery.id);
         let stored: Option<StoredDelivery> = self.json(&key)?;
-        check_follows(stored.map(|it| it.delivery.version), follows(outgoing.version))?;
+        check_follows(stored.map(|it| it.delivery.version), before_of(outgoing.version))?;
         let mut positions = [0; 3];
         for (list, position) in StoredDelivery::lists(outgoing).zip(&mut positions) {
             *position = self.count(&list)?;
@@ -224,10 +214,10 @@ impl Draft<'_> {
         self.replace(None, &StoredDelivery { positions, is_passed: false, delivery })
     }
 
-    fn delivery_changed(&mut self, outgoing: &Outgoing, follows: Follows) -> Result<(), Refused> {
+    fn delivery_changed(&mut self, outgoing: &Outgoing) -> Result<(), Refused> {
         let key = keys::delivery(&outgoing.delivery.id);
         let stored: Option<StoredDelivery> = self.json(&key)?;
-        let Some(before) = stored.filter(|it| follows(outgoing.version) == Some(it.delivery.version)) else {
+        let Some(before) = stored.filter(|it| before_of(outgoing.version) == Some(it.delivery.version)) else {
             return Err(Conflict::Stale.into());
         };
         let delivery = if before.is_passed && !outgoing.is_pending() {
@@ -239,16 +229,6 @@ impl Draft<'_> {
         };
         let after = StoredDelivery { delivery, ..before.clone() };
         self.replace(Some(&before), &after)
-    }
-
-    /// Notes that the bodies up to a delivery are redacted: another store goes on behind it.
-    pub(super) fn redacted_up_to(&mut self, last: &DeliveryId) -> Result<(), Refused> {
-        let key = keys::redacted_up_to();
-        if self.json::<DeliveryId>(&key)?.is_none_or(|before| before < *last) {
-            let text = serde_json::to_vec(last).map_err(|error| StoreError::corrupt(&key, error))?;
-            self.put(key, text);
-        }
-        Ok(())
     }
 
     /// Redacts the bodies of a delivery, if it was made before a time. `whole` is the delivery with its payload.
@@ -267,6 +247,11 @@ impl Draft<'_> {
         }
         self.replace(Some(&stored), &after)
     }
+}
+
+/// The stored version that a record of a version follows; `None` if there must be none.
+fn before_of(version: u64) -> Option<u64> {
+    version.checked_sub(1)
 }
 
 /// Checks that a record is at this version, or not there if it is `None`.

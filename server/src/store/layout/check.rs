@@ -45,7 +45,7 @@ impl<B: Bytes> LayoutStore<B> {
     /// Checks a store that nobody writes to meanwhile. Calls `progress` with the number of values read.
     pub(in crate::store) async fn check_all(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
         let mut checked = Checked::default();
-        for reads in self.cells() {
+        for reads in self.cells()? {
             let (sums, heads) = Default::default();
             let mut check = Check { reads, packs: self.bytes.packs(), checked, sums, heads };
             check.cell(progress).await?;

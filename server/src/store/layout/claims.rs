@@ -1,7 +1,8 @@
 //! Claims on work: one holder for each piece of it.
 //!
 //! A place of several servers has its claims as values of the cell, the leases. A process that is alone with its place keeps
-//! them in memory, and its start voids them all.
+//! them in memory, and its start voids them all. A crash may take leases: who loses one finishes nothing, and the work is claimed
+//! again.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,7 +19,7 @@ use super::{
     LayoutStore,
     draft::{Draft, Refused},
     keys, store_error,
-    work::{Candidate, DueWork},
+    work::{Candidate, DueWork, due_after},
 };
 use crate::store::{
     Claim, Lease, Leases, Queue, Result, StoreError, Work,
@@ -51,7 +52,7 @@ impl<B: Bytes> LayoutStore<B> {
         if let Claims::InMemory(leases) = &self.claims {
             leases.drop_ended(lease);
         }
-        let each = self.bytes.cells().into_iter().map(|cell| self.free_in(cell, queue, lease, at_most));
+        let each = self.bytes.cells()?.into_iter().map(|cell| self.free_in(cell, queue, lease, at_most));
         let (mut free, mut failed) = (Vec::new(), None);
         for found in join_all(each).await {
             match found {
@@ -86,6 +87,11 @@ impl<B: Bytes> LayoutStore<B> {
 
     /// The first pieces of work of a cell that are due and that nobody has.
     async fn free_in(&self, cell: Cell, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<(Cell, Candidate)>> {
+        // Before the look: what is committed meanwhile is looked for again.
+        let newest = self.bytes.newest(cell).await?;
+        if self.looks.is_vain(cell.0, queue, newest, lease.now) {
+            return Ok(Vec::new());
+        }
         let mut due = DueWork::new(super::Reads::new(&self.bytes, cell), queue, lease.now);
         let (mut free, mut waiting, mut held) = (Vec::new(), Waiting::default(), None);
         while free.len() < at_most {
@@ -107,6 +113,11 @@ impl<B: Bytes> LayoutStore<B> {
             } else {
                 free.push((cell, candidate));
             }
+        }
+        // What somebody has is looked at again: a lease ends without a commit.
+        if let Some(newest) = newest.filter(|_| held.is_none()) {
+            let until = due_after(super::Reads::new(&self.bytes, cell), queue, lease.now).await?;
+            self.looks.note(cell.0, queue, newest, until);
         }
         Ok(free)
     }
@@ -134,7 +145,7 @@ impl<B: Bytes> LayoutStore<B> {
             Claims::Stored(epochs) => epochs.fetch_add(free.len() as u64, Ordering::Relaxed),
         };
         let lease = lease.clone();
-        let claimed = self.decide(cell, move |draft| {
+        let claimed = self.decide_unsynced(cell, move |draft| {
             let mut epoch = epochs;
             claim_each(&free, |work| {
                 epoch = epoch.wrapping_add(1);
@@ -155,7 +166,7 @@ impl<B: Bytes> LayoutStore<B> {
             Claims::Stored(epochs) => epochs.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
         };
         let lease = lease.clone();
-        let claimed = self.decide(self.bytes.cell_of(endpoint.slot()), move |draft| {
+        let claimed = self.decide_unsynced(self.bytes.cell_of(endpoint.slot()), move |draft| {
             let (is_pending, held) = (draft.get(&key)?.is_some(), draft.held_on(&work)?);
             let is_free = is_pending && !held.is_some_and(|held| held.runs_under(&lease));
             Ok(is_free.then(|| draft.give(&work, epoch, &lease)))
@@ -170,7 +181,7 @@ impl<B: Bytes> LayoutStore<B> {
         }
         let (claim, until) = (claim.clone(), lease.until);
         let cell = self.bytes.cell_of(claim.work.slot());
-        let renewed = self.decide(cell, move |draft| {
+        let renewed = self.decide_unsynced(cell, move |draft| {
             let holds = draft.holds(&claim)?;
             if holds {
                 draft.put(keys::lease_on(&claim.work), Held { epoch: claim.epoch, until }.encode());
@@ -191,7 +202,7 @@ impl<B: Bytes> LayoutStore<B> {
             of_cells.entry(self.bytes.cell_of(claim.work.slot()).0).or_default().push(claim.clone());
         }
         let releases = of_cells.into_iter().map(|(cell, claims)| {
-            self.decide(Cell(cell), move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
+            self.decide_unsynced(Cell(cell), move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
         });
         for released in join_all(releases).await {
             released.map_err(store_error)?;

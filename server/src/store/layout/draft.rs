@@ -53,13 +53,11 @@ pub(super) struct Draft<'v> {
     packs: bool,
     /// The heads that it has read, which are written at the end.
     heads: BTreeMap<Vec<u8>, Head>,
-    /// How many deliveries it puts into outboxes, less those that it takes out.
-    pub(super) outbox: i64,
 }
 
 impl<'v> Draft<'v> {
     pub(super) fn new(view: &'v mut dyn View, packs: bool) -> Self {
-        Self { view, packs, heads: BTreeMap::new(), outbox: 0 }
+        Self { view, packs, heads: BTreeMap::new() }
     }
 
     /// Writes the heads.
@@ -137,7 +135,6 @@ impl<'v> Draft<'v> {
                 }
             }
             Entry::Lane { scope, endpoint } => {
-                self.outbox += 1;
                 if self.head(&keys::head_of_endpoint(&scope, &endpoint))?.add("outbox".to_owned(), 1) == 1 {
                     self.put(keys::lane(&endpoint), scope.to_string().into_bytes());
                 }
@@ -160,7 +157,6 @@ impl<'v> Draft<'v> {
             Entry::Sum { head, name, amount } => drop(self.head(&head)?.add(name, -amount)),
             Entry::Bit { scope, status, position } => self.set_bit(&scope, &status, position, false)?,
             Entry::Lane { scope, endpoint } => {
-                self.outbox -= 1;
                 if self.head(&keys::head_of_endpoint(&scope, &endpoint))?.add("outbox".to_owned(), -1) == 0 {
                     self.remove(keys::lane(&endpoint));
                 }

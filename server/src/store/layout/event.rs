@@ -29,8 +29,8 @@ pub(super) struct StoredEvent {
     /// Missing while it is the payment of this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<RawJson>,
-    /// Its position in the list of its scope's events. Missing while a migration has moved only its payment.
-    pub(super) position: Option<u64>,
+    /// Its position in the list of its scope's events.
+    pub(super) position: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) money: Option<StoredMoney>,
     /// How far it is fanned out, until that is finished.
@@ -93,10 +93,8 @@ impl Record for StoredEvent {
     }
 
     fn entries(&self) -> Vec<Entry> {
-        // A migration adds the rest when it moves the event.
-        let Some(position) = self.position else { return Vec::new() };
         let (scope, item) = (&self.scope, item_of_event(&self.id));
-        let mut entries = vec![Entry::Item { list: List::events(scope), position, item: item.clone() }];
+        let mut entries = vec![Entry::Item { list: List::events(scope), position: self.position, item: item.clone() }];
         if let Some(money) = &self.money {
             let StoredMoney { currency, postings, day, position, .. } = money;
             entries.push(Entry::Item { list: List::transactions(scope), position: *position, item });

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use super::{keys, reads::parse};
@@ -11,6 +12,8 @@ use crate::{
     store::StoreError,
 };
 
+/// How long a key that was revoked on another server still works here.
+const FRESH: Duration = Duration::from_millis(900);
 /// How many keys are kept.
 const MAX_KEYS: usize = 4096;
 
@@ -18,39 +21,57 @@ const MAX_KEYS: usize = 4096;
 #[derive(Default)]
 pub(super) struct KeyCache(Mutex<HashMap<KeyHash, Parsed>>);
 
+/// The moment before a record was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    /// The last commit, if no other process commits.
+    pub(super) commit: Option<u64>,
+    pub(super) at: Instant,
+}
+
+impl Moment {
+    /// Whether what was read at this moment counts at another one: nothing was committed since, or others may have committed a
+    /// moment ago.
+    fn counts_at(self, now: Self) -> bool {
+        match (self.commit, now.commit) {
+            (Some(read), Some(now)) => read == now,
+            _ => now.at.saturating_duration_since(self.at) < FRESH,
+        }
+    }
+}
+
 /// A key, and the record that it was parsed from.
 struct Parsed {
-    /// The last commit before the record was read.
-    commit: Option<u64>,
+    read: Moment,
     record: Vec<u8>,
     key: Arc<ApiKey>,
 }
 
 impl KeyCache {
-    /// The key, if nothing was committed since its record was read.
-    pub(super) fn unchanged_since(&self, hash: &KeyHash, commit: Option<u64>) -> Option<Arc<ApiKey>> {
-        let (parsed, commit) = (self.lock(), Some(commit?));
-        parsed.get(hash).filter(|parsed| parsed.commit == commit).map(|parsed| Arc::clone(&parsed.key))
+    /// A key that was read before. One that is not here may exist.
+    pub(super) fn get(&self, hash: &KeyHash, now: Moment) -> Option<Arc<ApiKey>> {
+        let parsed = self.lock();
+        parsed.get(hash).filter(|parsed| parsed.read.counts_at(now)).map(|parsed| Arc::clone(&parsed.key))
     }
 
-    /// The key of a record that was just read, after this commit. Parses the record unless it is the same as before.
-    pub(super) fn parse(
-        &self,
-        hash: &KeyHash,
-        record: Vec<u8>,
-        commit: Option<u64>,
-    ) -> Result<Arc<ApiKey>, StoreError> {
+    /// The key of a record that was just read. Parses the record unless it is the same as before.
+    pub(super) fn parse(&self, hash: &KeyHash, record: Vec<u8>, read: Moment) -> Result<Arc<ApiKey>, StoreError> {
         let mut parsed = self.lock();
         if let Some(parsed) = parsed.get_mut(hash).filter(|parsed| parsed.record == record) {
-            parsed.commit = commit;
+            parsed.read = read;
             return Ok(Arc::clone(&parsed.key));
         }
         let key: Arc<ApiKey> = Arc::new(parse(&keys::api_key(hash), &record)?);
         if parsed.len() >= MAX_KEYS {
             parsed.clear();
         }
-        parsed.insert(hash.clone(), Parsed { commit, record, key: Arc::clone(&key) });
+        parsed.insert(hash.clone(), Parsed { read, record, key: Arc::clone(&key) });
         Ok(key)
+    }
+
+    /// Forgets a key that this server changes.
+    pub(super) fn remove(&self, hash: &KeyHash) {
+        self.lock().remove(hash);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KeyHash, Parsed>> {
@@ -68,22 +89,35 @@ mod tests {
         record.to_string().into_bytes()
     }
 
+    fn after(commit: u64) -> Moment {
+        Moment { commit: Some(commit), at: Instant::now() }
+    }
+
     #[test]
     fn a_key_is_parsed_again_when_its_record_has_changed_and_never_more_keys_are_kept_than_there_is_room_for() {
         let (cache, hash) = (KeyCache::default(), KeyHash::of("sk_test_1"));
-        assert!(cache.unchanged_since(&hash, Some(1)).is_none());
-        let first = cache.parse(&hash, record("1111"), Some(1)).unwrap();
-        assert!(Arc::ptr_eq(&first, &cache.unchanged_since(&hash, Some(1)).unwrap()));
-        assert!(cache.unchanged_since(&hash, Some(2)).is_none());
-        assert!(Arc::ptr_eq(&first, &cache.parse(&hash, record("1111"), Some(2)).unwrap()));
-        assert_eq!(cache.parse(&hash, record("2222"), Some(3)).unwrap().last4, "2222");
-        assert_eq!(cache.unchanged_since(&hash, Some(3)).unwrap().last4, "2222");
-        assert!(cache.parse(&hash, b"{".to_vec(), Some(4)).is_err());
-        cache.parse(&hash, record("2222"), None).unwrap();
-        assert!(cache.unchanged_since(&hash, None).is_none(), "others may have committed");
+        assert!(cache.get(&hash, after(1)).is_none());
+        let first = cache.parse(&hash, record("1111"), after(1)).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.get(&hash, after(1)).unwrap()));
+        assert!(cache.get(&hash, after(2)).is_none());
+        assert!(Arc::ptr_eq(&first, &cache.parse(&hash, record("1111"), after(2)).unwrap()));
+        assert_eq!(cache.parse(&hash, record("2222"), after(3)).unwrap().last4, "2222");
+        assert_eq!(cache.get(&hash, after(3)).unwrap().last4, "2222");
+        cache.remove(&hash);
+        assert!(cache.get(&hash, after(3)).is_none());
+        assert!(cache.parse(&hash, b"{".to_vec(), after(4)).is_err());
         for nth in 0..=MAX_KEYS {
-            cache.parse(&KeyHash::of(&nth.to_string()), record("3333"), None).unwrap();
+            cache.parse(&KeyHash::of(&nth.to_string()), record("3333"), after(5)).unwrap();
             assert!(cache.0.lock().unwrap().len() <= MAX_KEYS);
         }
+    }
+
+    #[test]
+    fn where_others_commit_a_key_is_kept_for_less_than_a_second() {
+        let (cache, hash, at) = (KeyCache::default(), KeyHash::of("sk_test_1"), Instant::now());
+        let since = |millis| Moment { commit: None, at: at + Duration::from_millis(millis) };
+        cache.parse(&hash, record("1111"), since(0)).unwrap();
+        assert!(cache.get(&hash, since(899)).is_some());
+        assert!(cache.get(&hash, since(900)).is_none());
     }
 }

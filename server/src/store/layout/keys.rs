@@ -54,8 +54,6 @@ keys! { Record
     log_part_of(developer: &DeveloperId, name: &str) of home(developer.slot()) => "log/", name;
     /// The last migration into this store.
     migration() of home(Slot::FIRST) => "migration/last";
-    /// The delivery up to which another store had redacted bodies when it was moved here.
-    redacted_up_to() of home(Slot::FIRST) => "redacted-up-to/last";
 }
 
 keys! { Entry
@@ -206,11 +204,20 @@ pub(super) fn lease_on(work: &Work) -> Vec<u8> {
     lease(work.queue().name(), work.id())
 }
 
+/// The slot of a key.
+pub(super) fn slot_of(key: &[u8]) -> Option<Slot> {
+    let number = u16::from_str_radix(str::from_utf8(key.get(..CELL.len())?).ok()?, 16).ok()?;
+    Slot::all().nth(number.into())
+}
+
+/// The keys of a table in a slot.
+pub(super) fn all_of(slot: Slot, table: Table) -> Range<Vec<u8>> {
+    with_prefix(&key(table, &home(slot), &[]))
+}
+
 /// The hash of the key of an API key.
 pub(super) fn hash_of(key: &[u8]) -> Option<KeyHash> {
-    let digest = hex::decode(rest_of(key)?).ok()?.try_into().ok()?;
-    let number = u16::from_str_radix(str::from_utf8(key.get(..CELL.len())?).ok()?, 16).ok()?;
-    Some(KeyHash { slot: Slot::all().nth(number.into())?, digest })
+    Some(KeyHash { slot: slot_of(key)?, digest: hex::decode(rest_of(key)?).ok()?.try_into().ok()? })
 }
 
 /// The response of an idempotency key.

@@ -48,7 +48,7 @@ pub(super) async fn events(
     let first = match from {
         EventsFrom::Beginning => 0,
         EventsFrom::After(id) => match event::StoredEvent::read(reads, id).await?.filter(|it| it.scope == *scope) {
-            Some(event) => event.position.map_or(0, |position| position + 1),
+            Some(event) => event.position + 1,
             None => return Ok(None),
         },
         // No later event of an earlier chunk is missed.

@@ -19,9 +19,12 @@ mod head;
 mod idempotency;
 mod key_cache;
 mod keys;
+mod kinds;
 mod list;
 mod lists;
+mod looks;
 mod merchants;
+mod moving;
 mod payment;
 mod payment_list;
 mod prune;
@@ -29,18 +32,17 @@ mod reads;
 mod records;
 mod snapshot;
 mod store;
-mod take_in;
 mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use payments_core::Slot;
-use prometheus_client::metrics::gauge::Gauge;
 
 pub(crate) use self::claims::Claims;
 use self::{
     draft::{Draft, Refused},
     key_cache::KeyCache,
+    looks::Looks,
     reads::Reads,
 };
 use super::{
@@ -54,14 +56,13 @@ use crate::store::bytes::Memory;
 pub(crate) struct LayoutStore<B> {
     pub(in crate::store) bytes: B,
     claims: Claims,
+    looks: Looks,
     keys: KeyCache,
-    /// How many deliveries are pending.
-    outbox: Gauge,
 }
 
 impl<B: Bytes> LayoutStore<B> {
-    pub(in crate::store) fn new(bytes: B, claims: Claims, outbox: Gauge) -> Self {
-        Self { bytes, claims, keys: KeyCache::default(), outbox }
+    pub(in crate::store) fn new(bytes: B, claims: Claims) -> Self {
+        Self { bytes, claims, looks: Looks::default(), keys: KeyCache::default() }
     }
 
     /// Reads the cell of a slot.
@@ -69,8 +70,8 @@ impl<B: Bytes> LayoutStore<B> {
         Reads::of(&self.bytes, slot)
     }
 
-    fn cells(&self) -> impl Iterator<Item = Reads<'_>> {
-        self.bytes.cells().into_iter().map(|cell| Reads::new(&self.bytes, cell))
+    fn cells(&self) -> Result<impl Iterator<Item = Reads<'_>>, StoreError> {
+        Ok(self.bytes.cells()?.into_iter().map(|cell| Reads::new(&self.bytes, cell)))
     }
 
     /// Commits everything that `decide` writes, or nothing if it refuses. It may run again.
@@ -81,6 +82,17 @@ impl<B: Bytes> LayoutStore<B> {
     ) -> Result<T, CommitError> {
         let outcome = Outcome::default();
         self.bytes.commit(cell, decision(self.bytes.packs(), &outcome, decide)).await?;
+        outcome_of(&outcome)
+    }
+
+    /// As [`decide`](Self::decide), for what a crash may take.
+    async fn decide_unsynced<T: Send + 'static>(
+        &self,
+        cell: Cell,
+        decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, CommitError> {
+        let outcome = Outcome::default();
+        self.bytes.commit_unsynced(cell, decision(self.bytes.packs(), &outcome, decide)).await?;
         outcome_of(&outcome)
     }
 }
@@ -129,6 +141,11 @@ pub(crate) fn is_value(key: &[u8]) -> bool {
     keys::kind_of(key).is_some()
 }
 
+/// The kind of the record of a key; `None` if it is of no record.
+pub(crate) fn record_kind(key: &[u8]) -> Option<&str> {
+    keys::kind_of(key).filter(|(table, _)| *table == Table::Record).map(|(_, kind)| kind)
+}
+
 /// Whether a key is of the record of a payment.
 pub(crate) fn is_payment(key: &[u8]) -> bool {
     keys::kind_of(key) == Some((Table::Record, "payment"))
@@ -141,7 +158,7 @@ pub(crate) type MemoryStore = LayoutStore<Memory>;
 #[cfg(test)]
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::new(Memory::default(), Claims::Stored(Arc::default()), Gauge::default())
+        Self::new(Memory::default(), Claims::Stored(Arc::default()))
     }
 }
 

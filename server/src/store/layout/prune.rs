@@ -1,6 +1,6 @@
 //! Drops or redacts old records.
 
-use payments_core::{DeliveryId, Slot, Timestamp};
+use payments_core::{DeliveryId, Timestamp};
 
 use super::{
     LayoutStore, delivery,
@@ -19,7 +19,7 @@ impl<B: Bytes> LayoutStore<B> {
             Prunable::KeyClaims => CLAIMS,
             Prunable::DeliveryBodies => BODIES,
         };
-        for cell in self.bytes.cells() {
+        for cell in self.bytes.cells()? {
             let reads = Reads::new(&self.bytes, cell);
             let mut entries = Vec::new();
             let mut scan = Scan::new(reads, index.before(before));
@@ -41,11 +41,8 @@ impl<B: Bytes> LayoutStore<B> {
                 Prunable::StoredResponses | Prunable::KeyClaims => Vec::new(),
             };
             let whole = delivery::read(reads, &ids).await?;
-            // Another store that goes on behind it looks again at the deliveries of the other cells.
-            let last = ids.into_iter().max().filter(|_| cell == self.bytes.cell_of(Slot::FIRST));
             self.decide(cell, move |draft| {
                 whole.iter().try_for_each(|it| draft.redact(it, before))?;
-                last.iter().try_for_each(|last| draft.redacted_up_to(last))?;
                 for (time, owner) in &entries {
                     if index != BODIES {
                         draft.drop_if_older(owner, before)?;

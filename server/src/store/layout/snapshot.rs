@@ -1,16 +1,9 @@
 //! A whole store at rest: what is opened, checked, exported and moved. Its calls block.
 
-use std::{
-    pin::pin,
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
-
-use payments_core::Posting;
-use prometheus_client::metrics::gauge::Gauge;
+use payments_core::{Posting, Slot};
 
 use super::{
-    Claims, LayoutStore, Outcome, decision,
+    LayoutStore, Outcome, decision,
     entry::owners_at,
     event::StoredEvent,
     keys::{self, CLAIMS},
@@ -22,39 +15,17 @@ use super::{
 use crate::{
     domain::{Outgoing, Session},
     store::{
-        Checked, Each, Leases, Migration, Record, RecordKind, Result, Snapshot, StoreError,
-        bytes::{Bytes as _, Journaled, Local},
+        Checked, Each, Migration, Result, Snapshot,
+        bytes::{AtRest, Bytes, Journaled, KeyValue, now},
     },
 };
 
-/// The outcome of a read of a place on this machine, which never waits.
-fn now<T>(read: impl Future<Output = Result<T>>) -> Result<T> {
-    match pin!(read).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(found) => found,
-        Poll::Pending => Err(StoreError::unavailable("a read of a place on this machine waits")),
-    }
-}
-
 impl LayoutStore<Journaled> {
-    /// The store of bytes that were just opened.
-    pub(in crate::store) fn opened(bytes: Journaled, leases: Arc<Leases>, outbox: Gauge) -> Result<Self> {
-        let store = Self::new(bytes, Claims::InMemory(leases), outbox);
-        let pending = now(async {
-            let mut pending = 0;
-            for reads in store.cells() {
-                pending += reads.head(&keys::gauges()).await?.sum("outbox");
-            }
-            Ok(pending)
-        })?;
-        store.outbox.set(i64::try_from(pending).unwrap_or(i64::MAX));
-        Ok(store)
-    }
-
     /// Drops every claim on an idempotency key: the process that made them is gone.
     pub(in crate::store) fn void_key_claims(&self) -> Result<()> {
         let claims: Vec<_> = now(async {
             let mut claims = Vec::new();
-            for reads in self.cells() {
+            for reads in self.cells()? {
                 claims.extend(reads.all(CLAIMS.all()).await?);
             }
             Ok(claims)
@@ -71,63 +42,69 @@ impl LayoutStore<Journaled> {
     }
 }
 
-impl<B: Local> LayoutStore<B> {
-    /// The values of a kind, in the order of what stands behind the kind.
-    fn each<T: 'static>(&self, kind: RecordKind, of: impl Fn(Vec<u8>, Vec<u8>) -> Result<T> + 'static) -> Each<'_, T> {
-        let mut records = match now(InOrder::open(self, kind, None, 8)) {
+impl<B: AtRest> LayoutStore<B> {
+    fn each_of<T: 'static>(
+        &self,
+        kind: &'static str,
+        of: impl Fn(&Self, Vec<u8>, Vec<u8>) -> Result<T> + 'static,
+    ) -> Each<'_, T> {
+        let mut records = match self.bytes.wait(InOrder::open(self, kind, 8)) {
             Ok(records) => records,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
         Box::new(std::iter::from_fn(move || {
-            let entry = now(records.next()).transpose()?;
-            Some(entry.and_then(|(key, value)| of(key, value)))
+            let entry = self.bytes.wait(records.next()).transpose()?;
+            Some(entry.and_then(|(key, value)| of(self, key, value)))
         }))
     }
 }
 
-impl<B: Local> Snapshot for LayoutStore<B> {
+impl<B: AtRest> Snapshot for LayoutStore<B> {
     fn records(&self) -> Result<u64> {
-        Ok(self.bytes.count())
+        self.bytes.count()
     }
 
     fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
-        now(self.check_all(progress))
+        self.bytes.wait(self.check_all(progress))
     }
 
     fn each_session(&self) -> Each<'_, Session> {
-        self.each(RecordKind::Payment, |key, record| Ok(StoredPayment::parse(&key, &record)?.session.into_owned()))
+        self.each_of("payment", |_, key, record| Ok(StoredPayment::parse(&key, &record)?.session.into_owned()))
     }
 
     fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)> {
-        let stored = self.each(RecordKind::Payment, |key, record| StoredPayment::parse(&key, &record));
-        Box::new(stored.map(|stored| {
-            let stored = stored?;
+        self.each_of("payment", |store, key, record| {
+            let stored = StoredPayment::parse(&key, &record)?;
+            let keys = stored.events.iter().map(keys::event).collect();
+            let reads = store.of(stored.session.payment.id.slot());
             let mut postings = Vec::new();
-            for id in &stored.events {
-                let event = now(StoredEvent::read(self.of(id.slot()), id))?;
+            for (id, event) in stored.events.iter().zip(store.bytes.wait(reads.get(keys))?) {
+                let event = event.map(|event| StoredEvent::parse(&keys::event(id), &event)).transpose()?;
                 postings.extend(event.and_then(|event| event.money).map(|money| money.postings));
             }
             Ok((stored.session.into_owned(), postings))
-        }))
+        })
     }
 
     fn each_delivery(&self) -> Each<'_, Outgoing> {
-        let stored = self.each(RecordKind::Delivery, |key, value| Ok((key, value)));
-        Box::new(stored.map(|entry| {
-            let (key, value) = entry?;
-            now(self.whole_delivery(&key, &value))
-        }))
+        self.each_of("delivery", |store, key, value| store.bytes.wait(store.whole_delivery(&key, &value)))
     }
 
-    fn page(&self, kind: RecordKind, after: Option<&str>, at_most: usize) -> Result<Vec<Record>> {
-        now(self.record_page(kind, after, at_most))
+    fn each(&self, kind: &'static str) -> Each<'_, KeyValue> {
+        self.each_of(kind, |_, key, value| Ok((key, value)))
     }
 
-    fn count(&self, kind: RecordKind) -> Result<u64> {
-        now(self.record_count(kind))
+    fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>> {
+        self.bytes.wait(self.read_values_after(key, at_most))
     }
 
     fn migration(&self) -> Result<Option<Migration>> {
-        now(self.of(payments_core::Slot::FIRST).json(keys::migration()))
+        self.bytes.wait(self.last_migration())
+    }
+}
+
+impl<B: Bytes> LayoutStore<B> {
+    pub(in crate::store) async fn last_migration(&self) -> Result<Option<Migration>> {
+        self.of(Slot::FIRST).json(keys::migration()).await
     }
 }

@@ -1,6 +1,6 @@
 //! The store's verbs.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{ops::RangeInclusive, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use payments_core::{
@@ -15,7 +15,9 @@ use super::{
     entry::day_of,
     event::{StoredEvent, balance_of, paid_in, told, volume_in},
     head::read_day,
-    idempotency, keys,
+    idempotency,
+    key_cache::Moment,
+    keys,
     list::List,
     lists,
     payment::{self, StoredPayment},
@@ -30,8 +32,8 @@ use crate::{
     },
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
-        Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, Result, Store,
-        StoreError, TransactionEntry, TransactionsFrom,
+        Gauges, Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, RequestCounts,
+        Result, Store, StoreError, TransactionEntry, TransactionsFrom, Write,
         bytes::{Bytes, with_prefix},
         first_planned,
     },
@@ -43,19 +45,23 @@ impl<B: Bytes> Store for LayoutStore<B> {
         debug_assert!(change.has_one_home(), "{change:?}");
         let cell = self.bytes.cell_of(change.home());
         let claims = self.claims.clone();
-        let (committed, added) = self
-            .decide(cell, move |draft| {
-                // Claims end by themselves; they are looked at when the change is decided.
-                let hold = claims.hold(draft, &change.under)? || planted!(ClaimNotChecked);
-                let applied = draft.apply(&change);
-                if !hold {
-                    return Err(Conflict::WorkLost.into());
-                }
-                Ok((applied?, draft.outbox))
-            })
-            .await?;
-        self.outbox.inc_by(added);
-        Ok(committed)
+        let key_hash = |write: &Write| match write {
+            Write::ApiKey(hash, _) => Some(hash.clone()),
+            _ => None,
+        };
+        let changed: Vec<_> = change.writes.iter().filter_map(key_hash).collect();
+        let committed = self.decide(cell, move |draft| {
+            // Claims end by themselves; they are looked at when the change is decided.
+            let hold = claims.hold(draft, &change.under)? || planted!(ClaimNotChecked);
+            let applied = draft.apply(&change);
+            if !hold {
+                return Err(Conflict::WorkLost.into());
+            }
+            applied
+        });
+        let committed = committed.await;
+        changed.iter().for_each(|hash| self.keys.remove(hash));
+        committed
     }
 
     async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
@@ -64,7 +70,7 @@ impl<B: Bytes> Store for LayoutStore<B> {
 
     async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
         let mut planned = Vec::new();
-        for reads in self.cells() {
+        for reads in self.cells()? {
             planned.extend(work::planned(reads, queue, after, at_most).await?);
         }
         planned.sort_by_key(|(time, _)| *time);
@@ -87,18 +93,26 @@ impl<B: Bytes> Store for LayoutStore<B> {
         self.prune_index(what, before, at_most).await
     }
 
+    async fn prove_readiness(&self) -> Result<()> {
+        self.bytes.prove_readiness().await
+    }
+
     fn backups(&self) -> Option<&dyn Backups> {
         self.bytes.backups()
     }
 
+    fn request_counts(&self) -> Option<&dyn RequestCounts> {
+        self.bytes.request_counts()
+    }
+
     async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
         // Before the reading: a key that changes meanwhile is read again.
-        let commit = self.bytes.last_commit();
-        if let Some(key) = self.keys.unchanged_since(hash, commit) {
+        let now = Moment { commit: self.bytes.last_commit(), at: Instant::now() };
+        if let Some(key) = self.keys.get(hash, now) {
             return Ok(Some(key));
         }
         let record = self.of(hash.slot).one(keys::api_key(hash)).await?;
-        record.map(|record| self.keys.parse(hash, record, commit)).transpose()
+        record.map(|record| self.keys.parse(hash, record, now)).transpose()
     }
 
     async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
@@ -210,34 +224,29 @@ impl<B: Bytes> Store for LayoutStore<B> {
         self.sessions_under(&keys::reviews()).await
     }
 
-    async fn payments_by_status(&self) -> Result<Vec<(Environment, Status, u64)>> {
-        let mut found = Vec::new();
-        for reads in self.cells() {
-            let gauges = reads.head(&keys::gauges()).await?;
-            for (name, count) in gauges.sums {
+    async fn gauges(&self) -> Result<Gauges> {
+        let mut found = Gauges::default();
+        for reads in self.cells()? {
+            let head = reads.head(&keys::gauges()).await?;
+            let sum = |name| u64::try_from(head.sum(name)).unwrap_or_default();
+            found.outbox += sum("outbox");
+            found.waiting += sum("waiting");
+            for (name, count) in &head.sums {
                 let Some((environment, status)) = name.strip_prefix("payments.").and_then(|it| it.split_once('.'))
                 else {
                     continue;
                 };
                 let of = [Environment::Live, Environment::Test].into_iter().find(|it| it.as_str() == environment);
-                let count = u64::try_from(count).unwrap_or_default();
-                found.extend(of.map(|environment| (environment, Status::from(status), count)));
+                let count = u64::try_from(*count).unwrap_or_default();
+                found.payments.extend(of.map(|environment| (environment, Status::from(status), count)));
             }
         }
         Ok(found)
     }
 
-    async fn waiting_deliveries(&self) -> Result<u64> {
-        let mut waiting = 0;
-        for reads in self.cells() {
-            waiting += u64::try_from(reads.head(&keys::gauges()).await?.sum("waiting")).unwrap_or_default();
-        }
-        Ok(waiting)
-    }
-
     async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         let mut oldest: Option<Timestamp> = None;
-        for reads in self.cells() {
+        for reads in self.cells()? {
             oldest = oldest.into_iter().chain(work::oldest_in_outbox(reads).await?).min();
         }
         Ok(oldest)
@@ -376,7 +385,7 @@ impl<B: Bytes> LayoutStore<B> {
     /// The ids of all workspaces, in their order in each cell.
     async fn workspace_ids(&self) -> Result<Vec<WorkspaceId>> {
         let mut found = Vec::new();
-        for reads in self.cells() {
+        for reads in self.cells()? {
             found.extend(reads.all_with(&keys::workspaces()).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
         }
         found.sort();
@@ -386,7 +395,7 @@ impl<B: Bytes> LayoutStore<B> {
     /// The payments that an index of each cell names, oldest first.
     async fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>> {
         let mut ids: Vec<PaymentId> = Vec::new();
-        for reads in self.cells() {
+        for reads in self.cells()? {
             ids.extend(reads.all_with(prefix).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
         }
         ids.sort();

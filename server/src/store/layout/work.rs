@@ -55,6 +55,13 @@ impl<'b> DueWork<'b> {
     }
 }
 
+/// When the first work of a queue that is not due at a time will be; `None` if there is none, or the queue is not by time.
+pub(super) async fn due_after(reads: Reads<'_>, queue: Queue, now: Timestamp) -> Result<Option<Timestamp>> {
+    let Some(index) = by_time(queue) else { return Ok(None) };
+    let first = reads.range(index.before(now).end..index.all().end, 1).await?;
+    Ok(first.first().and_then(|(key, _)| index.time_of(key)))
+}
+
 /// The work that a key of a queue names, and the payment whose work is done in order.
 fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<(Work, Option<PaymentId>)> {
     match queue {
@@ -148,7 +155,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::{Lease, ServerId, Store as _, layout::MemoryStore};
+    use crate::store::{Lease, Store as _, layout::MemoryStore};
 
     #[tokio::test]
     async fn work_before_unreadable_work_is_claimed_and_the_next_call_reports_the_error() {
@@ -156,7 +163,7 @@ mod tests {
         let lane = |nth: u8| keys::lane(&format!("wh_{nth}").parse().unwrap());
         (1..=4).for_each(|nth| store.bytes.set(&lane(nth), Vec::new()));
         store.bytes.damage(&lane(3));
-        let lease = Lease::new(ServerId([1; 16]), Timestamp::UNIX_EPOCH, 10);
+        let lease = Lease::new(Timestamp::UNIX_EPOCH, 10);
         let claims = store.claim(Queue::Lanes, &lease, 9).await.unwrap();
         let names: Vec<_> = claims.iter().map(|claim| claim.work.clone()).collect();
         assert_eq!(names, ["wh_1", "wh_2"].map(|id| Work::Lane(id.parse().unwrap())));

@@ -16,7 +16,10 @@ use tokio_postgres::{
 };
 
 use super::{
-    protocol::{Batch, Failed, Locked, Steps},
+    connector::Connector,
+    protocol::{Failed, Locked, Steps},
+    session::Session,
+    sqlstate::{describe, store_error},
     statements::Statements,
     types::{Column, Tag},
     view::{Found, HotWrite, Stored, Writes},
@@ -24,12 +27,7 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    bytes::Table,
-    postgres::{
-        connector::Connector,
-        session::Session,
-        sqlstate::{describe, store_error},
-    },
+    bytes::{Batch, Table},
 };
 
 /// How many of the newest batches have a row.
@@ -103,7 +101,8 @@ impl CellConnection {
         let said = describe(error);
         let is_fatal = error.as_db_error().is_some_and(|error| error.parsed_severity() == Some(Severity::Fatal));
         match error.code() {
-            Some(code) if is_fatal || self.session.is_closed() || elsewhere.contains(code) => Failed::Broken(said),
+            Some(_) if is_fatal || self.session.is_closed() => Failed::Broken(said),
+            Some(code) if elsewhere.contains(code) => Failed::Elsewhere(said),
             Some(code) if again.contains(code) => Failed::Overtaken(said),
             Some(&SqlState::UNIQUE_VIOLATION) => Failed::Met(said),
             Some(_) => Failed::Refused(store_error(error)),
@@ -179,12 +178,26 @@ impl CellConnection {
                 calls.push(self.run(statement, vec![&self.cell, keys]));
             }
         }
+        if !writes.is_synced {
+            calls.push(Box::pin(self.session.client().batch_execute("SET LOCAL synchronous_commit = off")));
+        }
         calls.push(Box::pin(self.session.client().batch_execute("COMMIT")));
         // Each is sent when it is first polled, so they are sent in this order. A commit behind a failed statement rolls back
         // without an error of its own.
-        self.trip(async { join_all(calls).await.into_iter().collect::<Result<(), Error>>() }).await?;
+        let outcome = self.trip(async { join_all(calls).await.into_iter().collect::<Result<(), Error>>() }).await;
+        if let Err(failed) = outcome {
+            return Err(self.name_privileges(failed).await);
+        }
         self.delete_old_batches(batch.number).await;
         Ok(())
+    }
+
+    /// The same failure, which names the privileges that are lacking if the database denies something.
+    async fn name_privileges(&self, failed: Failed) -> Failed {
+        match failed {
+            Failed::Refused(error) => Failed::Refused(self.session.name_privileges(error).await),
+            failed => failed,
+        }
     }
 
     /// Deletes the rows of old batches from time to time.
@@ -287,11 +300,11 @@ impl Steps for CellConnection {
                     format!("cell {} holds other slots than when this server started; start it again", self.cell);
                 Failed::Refused(StoreError::unavailable(what))
             }
-            Err(Failed::Broken(what)) => return Err(Failed::Broken(what)),
+            Err(failed @ (Failed::Broken(_) | Failed::Elsewhere(_))) => return Err(failed),
             Err(failed) => failed,
         };
         self.roll_back().await?;
-        Err(refused)
+        Err(self.name_privileges(refused).await)
     }
 
     async fn fetch(&mut self, keys: Vec<Vec<u8>>) -> Result<Found, Failed> {
@@ -329,7 +342,7 @@ impl Steps for CellConnection {
         };
         match self.trip(calls).await {
             // Another connection tries it again.
-            Err(Failed::Overtaken(what) | Failed::Met(what)) => Err(Failed::Broken(what)),
+            Err(Failed::Overtaken(what) | Failed::Met(what) | Failed::Elsewhere(what)) => Err(Failed::Broken(what)),
             fenced => fenced,
         }
     }

@@ -2,13 +2,27 @@
 //!
 //! [`protocol`] says how a batch of changes is committed, without a word of SQL: lock, fetch, decide, write. [`view`] is what a
 //! decision reads through and writes into. [`writer`] commits the changes of a cell that wait together, [`connection`] has the
-//! words, and [`reads`] reads outside commits.
+//! words, and [`reads`] reads outside commits. [`session`] is a connection that has passed the barrier, and [`connector`] finds
+//! the host for it. [`moment`] reads everything in one transaction.
 
+mod clock;
 mod connection;
+mod connector;
+mod hosts;
+mod in_use;
+mod moment;
+mod primary;
+mod privileges;
 mod protocol;
+mod read_task;
+mod readers;
 mod reads;
+mod request_counts;
 mod schema;
+mod session;
+mod sqlstate;
 mod statements;
+mod target;
 mod types;
 mod view;
 mod writer;
@@ -21,9 +35,10 @@ mod tests;
 use std::{
     ops::{Range, RangeInclusive},
     sync::{
-        Arc,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -31,39 +46,57 @@ use payments_core::Slot;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::{
+    clock::DatabaseClock,
+    in_use::SourceLock,
+    moment::Moment,
+    schema::SchemaError,
+    target::{Target, TargetError},
+};
 use self::{
     connection::CellConnector,
+    connector::{Connector, Purpose, Unreachable},
+    readers::Readers,
+    schema::Held,
+    session::Session,
     writer::{Waiting, Writer},
 };
-use super::{Bytes, Cell, Decision, KeyValue};
+use super::{Batch, Bytes, Cell, Decision, KeyValue};
 use crate::{
     ambient::Ambient,
     metrics::Commits,
-    store::{
-        StoreError,
-        postgres::{
-            OpenError, Target,
-            connector::{Connector, Purpose},
-            readers::Readers,
-            session::Session,
-        },
-    },
+    store::{RequestCounts, StoreError, Unfinished},
 };
 
-/// How many cells a new database has: enough for two cores to decide and commit beside each other, few enough for large
-/// batches.
-pub(crate) const CELLS: u16 = 8;
-/// How many connections read.
-const READERS: usize = 4;
+/// How old the answer to which batch is the newest may be.
+const FRESH: Duration = Duration::from_millis(500);
 /// How many changes of a cell wait; the next caller waits for a place.
 const QUEUE: usize = 4096;
 
 /// Bytes in a database.
 pub(crate) struct Postgres {
-    cells: Vec<CellOf>,
+    target: Target,
+    new: NewTables,
+    /// The cells, once the tables were found as this server needs them. Nothing is asked before.
+    cells: OnceLock<Vec<CellOf>>,
+    is_open: watch::Sender<bool>,
     readers: Readers,
+    commits: Commits,
+    /// Tells this server's batches from others'.
+    server: u64,
+    /// The tasks that hold connections.
+    tasks: TaskTracker,
     /// How many round trips to the database there were.
     trips: Arc<AtomicU64>,
+}
+
+/// What is made where there are no tables.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct NewTables {
+    /// How many cells share the slots.
+    pub(in crate::store) cells: u16,
+    /// Statements that make views of the records, for people.
+    pub(in crate::store) views: &'static str,
 }
 
 /// A cell and the way to its writer.
@@ -71,43 +104,137 @@ struct CellOf {
     cell: u16,
     slots: RangeInclusive<u16>,
     changes: mpsc::Sender<Waiting>,
+    /// The newest batch when this server's last one was committed.
+    own: Arc<Mutex<Option<Batch>>>,
+    /// The newest batch when it was last asked for. Held while it is: others wait for the answer.
+    read: tokio::sync::Mutex<Option<(Instant, Batch)>>,
+}
+
+/// Waits until the connections of a place are closed.
+pub(crate) struct Closing(TaskTracker);
+
+impl Closing {
+    /// Waits until the connections are closed, once the place is dropped.
+    pub(crate) async fn wait(self) {
+        self.0.wait().await;
+    }
+}
+
+/// A database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The database cannot be reached.
+    #[error("the database cannot be reached: {0}; {advice}", advice = .0.advice())]
+    Unreachable(#[from] Unreachable),
+    /// Its schema cannot be used.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Others use it.
+    #[error(transparent)]
+    InUse(#[from] in_use::InUse),
+    /// It is a part of another store.
+    #[error(transparent)]
+    Unfinished(#[from] Unfinished),
+    /// It cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl OpenError {
+    /// Whether time does not mend it: a person must.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Unreachable(error) => error.is_lasting(),
+            Self::Schema(error) => error.is_lasting(),
+            Self::InUse(_) | Self::Unfinished(_) => true,
+            Self::Store(error) => matches!(error, StoreError::Corrupt { .. } | StoreError::Denied(_)),
+        }
+    }
+}
+
+impl Target {
+    /// Whether the database has the tables. Makes none.
+    pub(crate) async fn has_tables(&self) -> Result<bool, OpenError> {
+        let session = Session::connect(self).await?;
+        Ok(schema::is_there(&session, &self.schema).await?)
+    }
+
+    /// Fails if a server of this version could not work with the tables as they are. Changes nothing.
+    pub(crate) async fn prove(&self) -> Result<(), OpenError> {
+        let session = Session::connect(self).await?;
+        schema::expect(&session, &self.schema).await?;
+        Ok(session.prove_privileges().await?)
+    }
 }
 
 impl Postgres {
-    /// Connects, and makes the tables with this number of cells unless they are there. The connections end when it is
-    /// dropped; the tracker tells when.
-    pub(in crate::store) async fn open(
+    /// A place that has not asked its database for anything yet. Until it is [open](Self::open), it is unavailable. The
+    /// connections end when it is dropped.
+    pub(in crate::store) fn start(
         target: Target,
-        cells: u16,
+        new: NewTables,
         ambient: &dyn Ambient,
-        commits: &Commits,
-    ) -> Result<(Self, TaskTracker), OpenError> {
-        let session = Session::connect(&target).await?;
-        let held = session.or_elsewhere(schema::prepare(&session, &target.schema, cells)).await?;
-        drop(session);
-        let (tasks, trips) = (TaskTracker::new(), Arc::<AtomicU64>::default());
-        let readers = Readers::start(&target, vec![None; READERS], &watch::Sender::new(true), &tasks);
-        let server = u64::from_be_bytes(ambient.random());
-        let mut cells = Vec::new();
-        for (cell, slots) in held {
-            let connect = CellConnector {
-                connector: Connector::new(target.clone(), Purpose::Cell),
-                cell: cell.into(),
-                slots: slots.clone(),
-                server: format!("{server:016x}"),
-                trips: Arc::clone(&trips),
-            };
-            let (changes, queue) = mpsc::channel(QUEUE);
-            let commits = commits.clone();
-            let writer = Writer::new(connect, slots.clone(), server);
-            tasks.spawn(writer.run(queue, move |changes, took| commits.synced(changes, took)));
-            cells.push(CellOf { cell, slots, changes });
-        }
+        commits: Commits,
+    ) -> (Self, Closing) {
+        let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
+        let readers = Readers::start(&target, &is_open, &tasks);
+        let (cells, trips, server) = (OnceLock::new(), Arc::default(), u64::from_be_bytes(ambient.random()));
+        let closing = Closing(tasks.clone());
         tasks.close();
-        Ok((Self { cells, readers, trips }, tasks))
+        (Self { target, new, cells, is_open, readers, commits, server, tasks, trips }, closing)
+    }
+
+    /// Makes the tables if they are not there, refuses a role that lacks privileges, and sets a clock by the database's.
+    pub(in crate::store) async fn prepare(&self, clock: Option<&DatabaseClock>) -> Result<Prepared, OpenError> {
+        let session = Session::connect(&self.target).await?;
+        session.or_elsewhere(schema::prepare(&session, &self.target.schema, self.new)).await?;
+        session.prove_privileges().await?;
+        if let Some(clock) = clock {
+            clock.set_by(&session).await?;
+        }
+        let cells = session.or_elsewhere(schema::held(&session)).await?;
+        Ok(Prepared { session, cells })
+    }
+
+    /// Serves from now on.
+    pub(in crate::store) fn open(&self, cells: Vec<Held>) {
+        self.cells.get_or_init(|| cells.into_iter().map(|held| self.start_cell(held)).collect());
+        self.is_open.send_replace(true);
+    }
+
+    fn start_cell(&self, (cell, slots): Held) -> CellOf {
+        let connect = CellConnector {
+            connector: Connector::new(self.target.clone(), Purpose::Cell),
+            cell: cell.into(),
+            slots: slots.clone(),
+            server: format!("{:016x}", self.server),
+            trips: Arc::clone(&self.trips),
+        };
+        let (changes, queue) = mpsc::channel(QUEUE);
+        let (commits, own) = (self.commits.clone(), Arc::<Mutex<Option<Batch>>>::default());
+        let writer = Writer::new(connect, slots.clone(), self.server);
+        let newest = Arc::clone(&own);
+        self.tasks.spawn(writer.run(queue, move |changes, took, batch| {
+            *newest.lock().unwrap_or_else(PoisonError::into_inner) = batch;
+            commits.synced(changes, took);
+        }));
+        CellOf { cell, slots, changes, own, read: tokio::sync::Mutex::default() }
+    }
+
+    async fn commit_change(&self, cell: Cell, decision: Decision, is_synced: bool) -> Result<(), StoreError> {
+        let (answer, outcome) = oneshot::channel();
+        let of_cell = self.cells_of()?.iter().find(|it| it.cell == cell.0).ok_or(StoreError::Stopped)?;
+        let waiting = Waiting { decision, is_synced, answer };
+        of_cell.changes.send(waiting).await.map_err(|_| StoreError::Stopped)?;
+        outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    fn cells_of(&self) -> Result<&[CellOf], StoreError> {
+        Ok(self.cells.get().ok_or_else(away)?)
     }
 
     /// How many round trips to the database there were: reads, and steps of commits.
+    #[cfg(test)]
     pub(in crate::store) fn trips(&self) -> u64 {
         self.trips.load(Ordering::Relaxed)
     }
@@ -117,16 +244,38 @@ impl Postgres {
     }
 }
 
+/// A database whose tables can be used, before anybody is served.
+pub(in crate::store) struct Prepared {
+    session: Session,
+    pub(in crate::store) cells: Vec<Held>,
+}
+
+impl Prepared {
+    /// The database as of one moment, over the connection that prepared it.
+    pub(in crate::store) async fn into_moment(self) -> Result<(Moment, Vec<Held>), OpenError> {
+        let cells = self.cells.clone();
+        Ok((Moment::begin(self.session, self.cells).await?, cells))
+    }
+}
+
+fn away() -> StoreError {
+    StoreError::unavailable("the database cannot be reached")
+}
+
+/// The cell of a slot.
+fn cell_of<'c>(mut cells: impl Iterator<Item = (u16, &'c RangeInclusive<u16>)>, slot: Slot) -> Cell {
+    // The cells have all slots.
+    Cell(cells.find(|(_, slots)| slots.contains(&slot.number())).map_or(0, |(cell, _)| cell))
+}
+
 #[async_trait]
 impl Bytes for Postgres {
-    fn cells(&self) -> Vec<Cell> {
-        self.cells.iter().map(|it| Cell(it.cell)).collect()
+    fn cells(&self) -> Result<Vec<Cell>, StoreError> {
+        Ok(self.cells_of()?.iter().map(|it| Cell(it.cell)).collect())
     }
 
     fn cell_of(&self, slot: Slot) -> Cell {
-        let found = self.cells.iter().find(|it| it.slots.contains(&slot.number()));
-        // The cells have all slots.
-        Cell(found.map_or(0, |it| it.cell))
+        cell_of(self.cells.get().into_iter().flatten().map(|it| (it.cell, &it.slots)), slot)
     }
 
     fn packs(&self) -> bool {
@@ -152,9 +301,34 @@ impl Bytes for Postgres {
     }
 
     async fn commit(&self, cell: Cell, decision: Decision) -> Result<(), StoreError> {
-        let (answer, outcome) = oneshot::channel();
-        let of_cell = self.cells.iter().find(|it| it.cell == cell.0).ok_or(StoreError::Stopped)?;
-        of_cell.changes.send(Waiting { decision, answer }).await.map_err(|_| StoreError::Stopped)?;
-        outcome.await.map_err(|_| StoreError::Stopped)?
+        self.commit_change(cell, decision, true).await
+    }
+
+    async fn commit_unsynced(&self, cell: Cell, decision: Decision) -> Result<(), StoreError> {
+        self.commit_change(cell, decision, false).await
+    }
+
+    async fn newest(&self, cell: Cell) -> Result<Option<Batch>, StoreError> {
+        let of_cell = self.cells_of()?.iter().find(|it| it.cell == cell.0).ok_or(StoreError::Stopped)?;
+        let mut read = of_cell.read.lock().await;
+        let fresh = read.filter(|(at, _)| at.elapsed() < FRESH).map(|(_, batch)| batch);
+        let read = match fresh {
+            Some(batch) => batch,
+            None => {
+                let at = Instant::now();
+                let batch = reads::newest(&self.readers, cell.0.into()).await?;
+                read.insert((at, batch)).1
+            }
+        };
+        let own = *of_cell.own.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Some(own.filter(|own| own.number > read.number).unwrap_or(read)))
+    }
+
+    async fn prove_readiness(&self) -> Result<(), StoreError> {
+        self.readers.prove_privileges().await
+    }
+
+    fn request_counts(&self) -> Option<&dyn RequestCounts> {
+        Some(self)
     }
 }

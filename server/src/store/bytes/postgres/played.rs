@@ -13,13 +13,13 @@ use tokio::{
 };
 
 use super::{
-    protocol::{Batch, Failed, Locked, Steps},
+    protocol::{Failed, Locked, Steps},
     view::{Found, HotWrite, Stored, Writes},
     writer::{Connect, Waiting, Writer},
 };
 use crate::store::{
     StoreError,
-    bytes::{Decision, View},
+    bytes::{Batch, Decision, View},
 };
 
 /// How many hot entries the cell has.
@@ -269,7 +269,7 @@ fn look(key: u64) -> (Arc<Mutex<Option<bool>>>, Decision) {
 
 async fn commit(cell: &mpsc::Sender<Waiting>, decision: Decision) -> Result<(), StoreError> {
     let (answer, outcome) = oneshot::channel();
-    cell.send(Waiting { decision, answer }).await.map_err(|_| StoreError::Stopped)?;
+    cell.send(Waiting { decision, is_synced: true, answer }).await.map_err(|_| StoreError::Stopped)?;
     outcome.await.map_err(|_| StoreError::Stopped)?
 }
 
@@ -280,7 +280,7 @@ async fn play(seed: u64) {
     let there = Arc::<Mutex<Vec<u64>>>::default();
     for server in 0..3 {
         let (cell, queue) = mpsc::channel(64);
-        tokio::spawn(Writer::new(database.clone(), 0..=0, server).run(queue, |_, _| ()));
+        tokio::spawn(Writer::new(database.clone(), 0..=0, server).run(queue, |_, _, _| ()));
         for task in 0..4 {
             let (cell, database, there) = (cell.clone(), database.clone(), Arc::clone(&there));
             tasks.push(tokio::spawn(async move {

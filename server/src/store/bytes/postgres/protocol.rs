@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use super::view::{CellView, Found, Known, Plan, Writes};
 use crate::store::{
     StoreError,
-    bytes::{Decision, Table},
+    bytes::{Batch, Decision, Table},
 };
 
 /// How often a batch fetches what its decisions missed.
@@ -24,13 +24,6 @@ const FETCHES: u32 = 16;
 const TRIES: u32 = 10;
 /// How many batches lock the cell first, after another server was between two of ours.
 const LOCKING: u32 = 16;
-
-/// A commit's place in the order of its cell, and whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Batch {
-    pub(super) number: i64,
-    pub(super) tag: u128,
-}
 
 /// A locked cell.
 #[derive(Debug)]
@@ -48,6 +41,8 @@ pub(super) enum Failed {
     Met(String),
     /// Nothing was committed, the transaction is over, and the same batch fails again.
     Refused(StoreError),
+    /// Nothing was committed, and the connection is of no use: the database writes elsewhere, or is about to stop.
+    Elsewhere(String),
     /// The connection is of no use. If this was a commit, nobody knows what came of it.
     Broken(String),
 }
@@ -99,13 +94,14 @@ pub(super) trait Steps: Send {
 /// A change that waits for its batch.
 pub(super) struct Job {
     decision: Decision,
+    is_synced: bool,
     /// Why it could not be decided.
     failed: Option<StoreError>,
 }
 
 impl Job {
-    pub(super) fn new(decision: Decision) -> Self {
-        Self { decision, failed: None }
+    pub(super) fn new(decision: Decision, is_synced: bool) -> Self {
+        Self { decision, is_synced, failed: None }
     }
 
     /// What came of it, in a batch that was committed.
@@ -186,10 +182,12 @@ impl Committer {
     /// Runs all decisions, one after another over what those before it have written.
     fn decide(&self, jobs: &mut [Job]) -> Plan {
         let mut view = CellView::new(&self.known, &self.slots);
-        for Job { decision, failed } in jobs {
+        for Job { decision, failed, .. } in jobs.iter_mut() {
             *failed = view.decide(decision).err();
         }
-        view.into_plan()
+        let mut plan = view.into_plan();
+        plan.writes.is_synced = jobs.iter().any(|job| job.is_synced);
+        plan
     }
 
     fn plan(&mut self, jobs: &mut [Job]) -> Plan {
@@ -216,7 +214,7 @@ impl Committer {
                 Ok(Some(BTreeSet::new()))
             }
             Err(Failed::Met(_)) => Ok(Some(keys(writes))),
-            Err(Failed::Refused(error)) => Err(Failed::Refused(error).into()),
+            Err(failed @ (Failed::Refused(_) | Failed::Elsewhere(_))) => Err(failed.into()),
             Err(failed) => Err(Attempt { failed, may_be: Some(batch) }),
         }
     }
@@ -269,6 +267,11 @@ impl Committer {
                 Err(failed.into())
             }
         }
+    }
+
+    /// The batch as of which this server knows anything.
+    pub(super) fn newest(&self) -> Option<Batch> {
+        self.as_of
     }
 
     fn next(&self, newest: Batch) -> Batch {

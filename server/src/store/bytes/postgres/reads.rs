@@ -5,18 +5,19 @@
 
 use std::ops::Range;
 
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Error, Row, types::ToSql};
 
 use super::{
     connection::{bytes, found, text, version},
-    statements::{ENTRIES, HOT, RECORDS},
-    types::Column,
+    readers::Readers,
+    sqlstate::{field, store_error},
+    statements::{ENTRIES, HOT, NEWEST, RECORDS},
+    types::{Column, Tag},
     view::{Found, Stored},
 };
 use crate::store::{
     StoreError,
-    bytes::{CELL, KeyValue, Table},
-    postgres::{readers::Readers, sqlstate::store_error},
+    bytes::{Batch, CELL, KeyValue, Table},
 };
 
 /// A statement that reads a range upwards, and one that reads it downwards.
@@ -38,14 +39,36 @@ const HOT_RANGE: [&str; 2] = range!(
      AND substring(key FROM 1 FOR greatest(length(key) - 8, 0)) < $3"
 );
 
+/// Runs statements that read.
+pub(super) trait Rows: Sync {
+    fn rows<'r>(
+        &'r self,
+        sql: &'static str,
+        parameters: &'r [&'r (dyn ToSql + Sync)],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
+}
+
+impl Rows for Readers {
+    async fn rows(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        self.query(sql, parameters).await
+    }
+}
+
+/// The newest batch of a cell.
+pub(super) async fn newest(rows: &impl Rows, cell: i32) -> Result<Batch, StoreError> {
+    let found = rows.rows(NEWEST, &[&cell]).await?;
+    let Some(row) = found.first() else { return Ok(Batch { number: 0, tag: 0 }) };
+    Ok(Batch { number: field(row, 0)?, tag: field::<Tag>(row, 1)?.0 })
+}
+
 /// The values under keys, in their order.
-pub(super) async fn get(readers: &Readers, cell: i32, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+pub(super) async fn get(rows: &impl Rows, cell: i32, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
     let of = |table| keys.iter().filter(|key| Table::of(key) == Some(table)).map(|key| &key[..]).collect::<Vec<_>>();
     let (records, entries, hot) = (of(Table::Record), of(Table::Entry), of(Table::Hot));
     let (records, entries, hot) = tokio::try_join!(
-        by_keys(readers, cell, RECORDS, records, text),
-        by_keys(readers, cell, ENTRIES, entries, bytes),
-        by_keys(readers, cell, HOT, hot, version),
+        by_keys(rows, cell, RECORDS, records, text),
+        by_keys(rows, cell, ENTRIES, entries, bytes),
+        by_keys(rows, cell, HOT, hot, version),
     )?;
     let value = |stored: Option<Stored>| stored.map(|stored| stored.body);
     let mut each = [records, entries, hot].map(|found| found.into_iter().map(|(_, stored)| value(stored)));
@@ -59,7 +82,7 @@ pub(super) async fn get(readers: &Readers, cell: i32, keys: Vec<Vec<u8>>) -> Res
 }
 
 async fn by_keys(
-    readers: &Readers,
+    rows: &impl Rows,
     cell: i32,
     sql: &'static str,
     keys: Vec<&[u8]>,
@@ -68,13 +91,13 @@ async fn by_keys(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = readers.query(sql, &[&cell, &Column(keys.clone())]).await?;
-    found(&keys, &rows, stored).map_err(|error| store_error(&error))
+    let found = rows.rows(sql, &[&cell, &Column(keys.clone())]).await?;
+    self::found(&keys, &found, stored).map_err(|error| store_error(&error))
 }
 
 /// At most `at_most` values in the order of their keys, or reversed.
 pub(super) async fn range(
-    readers: &Readers,
+    rows: &impl Rows,
     cell: i32,
     keys: &Range<Vec<u8>>,
     is_reversed: bool,
@@ -83,9 +106,9 @@ pub(super) async fn range(
     let direction = usize::from(is_reversed);
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let one = async |sql: [&'static str; 2], body: fn(&Row) -> Result<Vec<u8>, Error>| {
-        let rows = readers.query(sql[direction], &[&cell, &&keys.start[..], &&keys.end[..], &limit]).await?;
+        let found = rows.rows(sql[direction], &[&cell, &&keys.start[..], &&keys.end[..], &limit]).await?;
         let pair = |row: &Row| Ok((row.try_get::<_, &[u8]>(0)?.to_vec(), body(row)?));
-        rows.iter().map(pair).collect::<Result<Vec<KeyValue>, Error>>().map_err(|error| store_error(&error))
+        found.iter().map(pair).collect::<Result<Vec<KeyValue>, Error>>().map_err(|error| store_error(&error))
     };
     let text = |row: &Row| row.try_get::<_, &str>(1).map(|text| text.as_bytes().to_vec());
     let bytes = |row: &Row| row.try_get::<_, &[u8]>(1).map(<[u8]>::to_vec);

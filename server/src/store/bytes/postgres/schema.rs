@@ -6,25 +6,60 @@ use payments_core::Slot;
 use tokio::time::sleep;
 use tokio_postgres::{Error, error::SqlState};
 
-use super::connection::slots_of;
-use crate::store::{
-    StoreError,
-    postgres::{session::Session, sqlstate::store_error},
+use super::{
+    NewTables,
+    connection::slots_of,
+    session::Session,
+    sqlstate::{describe, field, is_lasting, store_error},
 };
+use crate::store::StoreError;
 
 const TABLES: &str = include_str!("schema.sql");
+/// The version of the tables. Those of another one are not used.
+const VERSION: i32 = 2;
 /// How often servers that start together may get in each other's way.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A cell and its slots.
-pub(super) type Held = (u16, RangeInclusive<u16>);
+pub(in crate::store) type Held = (u16, RangeInclusive<u16>);
 
-/// Makes the tables if they are not there, with a number of cells that share the slots evenly. Returns the cells that there
-/// are.
-pub(super) async fn prepare(session: &Session, schema: &str, cells: u16) -> Result<Vec<Held>, StoreError> {
+/// The schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SchemaError {
+    /// Another version made it.
+    #[error("the database has schema {found}, and this program reads schema {VERSION}; use the version that made it")]
+    Other {
+        /// The database's version.
+        found: i32,
+    },
+    /// No server has used the database.
+    #[error("the database has no store; name the right one with --database-url")]
+    Missing,
+    /// The database refused.
+    #[error("the schema cannot be made or read: {}", describe(.0))]
+    Refused(#[from] Error),
+}
+
+impl SchemaError {
+    /// Whether time does not mend it.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Other { .. } | Self::Missing => true,
+            Self::Refused(error) => is_lasting(error),
+        }
+    }
+}
+
+/// Makes the tables if they are not there. Servers may do so at the same
+/// time: one waits for another.
+pub(super) async fn prepare(session: &Session, schema: &str, new: NewTables) -> Result<(), SchemaError> {
     let mut tries = 1;
-    while let Err(error) = make(session, schema, cells).await {
+    loop {
+        let error = match make(session, schema, new).await {
+            Ok(outcome) => return outcome,
+            Err(error) => error,
+        };
         let _ = session.client().batch_execute("ROLLBACK").await;
         // Another server makes the same at this moment.
         let is_race = [
@@ -35,37 +70,66 @@ pub(super) async fn prepare(session: &Session, schema: &str, cells: u16) -> Resu
             SqlState::T_R_DEADLOCK_DETECTED,
         ];
         if tries == TRIES || !error.code().is_some_and(|code| is_race.contains(code)) {
-            return Err(store_error(&error));
+            return Err(error.into());
         }
         tries += 1;
         sleep(PAUSE).await;
     }
-    held(session).await
 }
 
-async fn make(session: &Session, schema: &str, cells: u16) -> Result<(), Error> {
+async fn make(session: &Session, schema: &str, new: NewTables) -> Result<Result<(), SchemaError>, Error> {
     let client = session.client();
-    let is_there = "SELECT to_regclass(format('%I.cell', $1::text)) IS NOT NULL";
-    if client.query_one(is_there, &[&schema]).await?.try_get(0)? {
-        return Ok(());
+    match version(session, schema).await? {
+        Some(VERSION) => return Ok(Ok(())),
+        Some(found) => return Ok(Err(SchemaError::Other { found })),
+        None => {}
     }
     client.batch_execute(&format!("BEGIN; CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
     client.batch_execute(TABLES).await?;
-    let (cells, slots) = (i32::from(cells), i32::try_from(Slot::all().count()).unwrap_or_default());
+    client.batch_execute(new.views).await?;
+    client.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&VERSION]).await?;
+    let (cells, slots) = (i32::from(new.cells), i32::from(Slot::COUNT));
     for cell in 0..cells {
         let (first, next) = (cell * slots / cells, (cell + 1) * slots / cells);
         client.execute("INSERT INTO cell VALUES ($1, $2, $3)", &[&cell, &first, &(next - 1)]).await?;
     }
-    client.batch_execute("COMMIT").await
+    client.batch_execute("COMMIT").await.map(Ok)
 }
 
-async fn held(session: &Session) -> Result<Vec<Held>, StoreError> {
+/// Whether the tables of any version are there.
+pub(super) async fn is_there(session: &Session, schema: &str) -> Result<bool, SchemaError> {
+    Ok(version(session, schema).await?.is_some())
+}
+
+/// Checks that the tables are there as this program knows them, and changes nothing.
+pub(super) async fn expect(session: &Session, schema: &str) -> Result<(), SchemaError> {
+    match version(session, schema).await? {
+        None => Err(SchemaError::Missing),
+        Some(VERSION) => Ok(()),
+        Some(found) => Err(SchemaError::Other { found }),
+    }
+}
+
+/// The version of the tables; `None` if there are none.
+async fn version(session: &Session, schema: &str) -> Result<Option<i32>, Error> {
+    let is_there = "SELECT to_regclass(format('%I.schema_version', $1::text)) IS NOT NULL";
+    let rows = session.client().query(is_there, &[&schema]).await?;
+    let is_there = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+    if !is_there {
+        return Ok(None);
+    }
+    let rows = session.client().query("SELECT version FROM schema_version", &[]).await?;
+    rows.first().map_or(Ok(0), |row| row.try_get(0)).map(Some)
+}
+
+/// The cells that there are.
+pub(super) async fn held(session: &Session) -> Result<Vec<Held>, StoreError> {
     let sql = "SELECT cell, first_slot, last_slot FROM cell ORDER BY first_slot";
     let rows = session.query(sql, &[]).await.map_err(|error| store_error(&error))?;
     let mut held = Vec::new();
     let mut next = 0;
     for row in &rows {
-        let cell: i32 = row.try_get(0).map_err(|error| store_error(&error))?;
+        let cell: i32 = field(row, 0)?;
         let slots = slots_of(row, 1).map_err(|error| store_error(&error))?;
         let wrong =
             || StoreError::corrupt(b"cell", format_args!("the row of cell {cell} does not follow the one before it"));
@@ -73,6 +137,6 @@ async fn held(session: &Session) -> Result<Vec<Held>, StoreError> {
         next = slots.end() + 1;
         held.push((u16::try_from(cell).map_err(|_| wrong())?, slots));
     }
-    let has_all = usize::from(next) == Slot::all().count();
+    let has_all = next == Slot::COUNT;
     if has_all { Ok(held) } else { Err(StoreError::corrupt(b"cell", "the cells do not have all slots")) }
 }

@@ -38,6 +38,8 @@ macro_rules! newest_version {
     };
 }
 
+/// The newest batch.
+pub(super) const NEWEST: &str = "SELECT batch, tag FROM batch WHERE cell = $1 ORDER BY batch DESC LIMIT 1";
 /// Records by their keys.
 pub(super) const RECORDS: &str =
     concat!(each_key!(), "(SELECT key, body FROM record WHERE cell = $1 AND key = k.key OFFSET 0) f");
@@ -50,7 +52,7 @@ pub(super) const HOT: &str = concat!(each_key!(), newest_version!());
 statements! {
     lock = "SELECT first_slot, last_slot FROM cell WHERE cell = $1 FOR UPDATE";
     /// Behind the lock, as a statement of its own: the snapshot of the one that locks precedes its wait.
-    newest = "SELECT batch, tag FROM batch WHERE cell = $1 ORDER BY batch DESC LIMIT 1";
+    newest = NEWEST;
     is_there = "SELECT FROM batch WHERE cell = $1 AND batch = $2 AND tag = $3";
 
     records = RECORDS;

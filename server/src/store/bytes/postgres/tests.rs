@@ -9,9 +9,8 @@ use std::{
 };
 
 use tokio::time::sleep;
-use tokio_util::task::TaskTracker;
 
-use super::Postgres;
+use super::{Closing, NewTables, Postgres, Target};
 use crate::{
     ambient::OperatingSystem,
     metrics::Metrics,
@@ -19,7 +18,6 @@ use crate::{
         StoreError,
         bytes::{Bytes, Cell, Decision, View, with_prefix},
         contract::{client_of, cluster_url},
-        postgres::Target,
     },
 };
 
@@ -32,11 +30,20 @@ async fn target() -> Target {
 }
 
 /// A server on a database with two cells.
-async fn server(target: &Target) -> (Postgres, TaskTracker) {
-    Postgres::open(target.clone(), 2, &OperatingSystem, &Metrics::new().commits).await.unwrap()
+async fn server(target: &Target) -> (Postgres, Closing) {
+    let (place, closing) =
+        Postgres::start(target.clone(), NewTables { cells: 2, views: "" }, &OperatingSystem, Metrics::new().commits);
+    let prepared = place.prepare(None).await.unwrap();
+    place.open(prepared.cells);
+    (place, closing)
 }
 
-async fn end((place, closing): (Postgres, TaskTracker)) {
+/// A place in a schema.
+pub(super) async fn opened(schema: &str) -> (Postgres, Closing) {
+    server(&Target::new(&cluster_url().await.into(), None).unwrap().with_schema(schema)).await
+}
+
+async fn end((place, closing): (Postgres, Closing)) {
     drop(place);
     closing.wait().await;
 }
@@ -102,14 +109,14 @@ async fn each_cell_has_its_own_values_and_refuses_the_keys_of_others() {
     let server = server(&target).await;
     let place = &server.0;
     let slots: Vec<_> = payments_core::Slot::all().collect();
-    assert_eq!(place.cells(), [Cell(0), Cell(1)]);
+    assert_eq!(place.cells().unwrap(), [Cell(0), Cell(1)]);
     for (slot, cell) in [(0, 0), (511, 0), (512, 1), (1023, 1)] {
         assert_eq!(place.cell_of(slots[slot]), Cell(cell));
     }
-    for cell in place.cells() {
+    for cell in place.cells().unwrap() {
         place.commit(cell, writes(&[("all*sum", Some(&cell.0.to_string()))])).await.unwrap();
     }
-    for cell in place.cells() {
+    for cell in place.cells().unwrap() {
         let found = place.get(cell, vec![b"all*sum".to_vec()]).await.unwrap();
         assert_eq!(found, [Some(cell.0.to_string().into_bytes())]);
     }
@@ -180,7 +187,7 @@ async fn a_batch_takes_one_trip_while_the_newest_is_this_servers_and_two_after_a
     let target = target().await;
     let (one, two) = (server(&target).await, server(&target).await);
     let numbers = Arc::default();
-    let trips = async |(place, _): &(Postgres, TaskTracker), key: &str| {
+    let trips = async |(place, _): &(Postgres, Closing), key: &str| {
         let before = place.trips();
         place.commit(FIRST, count(&numbers, key.to_owned())).await.unwrap();
         place.trips() - before

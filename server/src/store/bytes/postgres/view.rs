@@ -56,7 +56,7 @@ impl Known {
 
     /// Keeps what this server's own batch wrote.
     pub(super) fn keep_written(&mut self, batch: i64, writes: Writes) {
-        let Writes { inserted, updated, deleted, hot } = writes;
+        let Writes { inserted, updated, deleted, hot, .. } = writes;
         let written = inserted.into_iter().chain(updated).map(|(key, body)| (key, Some(body)));
         let written = written.chain(deleted.into_iter().map(|key| (key, None)));
         for (key, body) in written.chain(hot.into_iter().map(|it| (it.key, it.body))) {
@@ -114,6 +114,8 @@ pub(super) struct Writes {
     pub(super) updated: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) deleted: Vec<Vec<u8>>,
     pub(super) hot: Vec<HotWrite>,
+    /// Whether they must be durable when their commit returns.
+    pub(super) is_synced: bool,
 }
 
 impl Writes {

@@ -7,8 +7,11 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::protocol::{Attempt, Batch, Committer, Failed, Job, Steps};
-use crate::store::{StoreError, bytes::Decision};
+use super::protocol::{Attempt, Committer, Failed, Job, Steps};
+use crate::store::{
+    StoreError,
+    bytes::{Batch, Decision},
+};
 
 /// How many changes are committed together.
 const MAX_BATCH: usize = 128;
@@ -27,6 +30,8 @@ pub(super) trait Connect: Send + 'static {
 /// A change, and where its outcome goes.
 pub(super) struct Waiting {
     pub(super) decision: Decision,
+    /// Whether it must be durable when it is answered.
+    pub(super) is_synced: bool,
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -46,15 +51,23 @@ impl<C: Connect> Writer<C> {
         Self { connect, slots, server, connected: None }
     }
 
-    /// Commits what waits, until nobody can send any more. Tells of each batch how many changes it had and how long it took.
-    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Waiting>, synced: impl Fn(usize, Duration)) {
+    /// Commits what waits, until nobody can send any more. Tells of each batch how many changes it had, how long it took, and which
+    /// is the newest then, as far as is known.
+    pub(super) async fn run(
+        mut self,
+        mut queue: mpsc::Receiver<Waiting>,
+        synced: impl Fn(usize, Duration, Option<Batch>),
+    ) {
         let mut waiting = Vec::with_capacity(MAX_BATCH);
         while queue.recv_many(&mut waiting, MAX_BATCH).await > 0 {
             let begun = Instant::now();
-            let (mut jobs, answers): (Vec<_>, Vec<_>) =
-                waiting.drain(..).map(|Waiting { decision, answer }| (Job::new(decision), answer)).unzip();
+            let (mut jobs, answers): (Vec<_>, Vec<_>) = waiting
+                .drain(..)
+                .map(|Waiting { decision, is_synced, answer }| (Job::new(decision, is_synced), answer))
+                .unzip();
             let outcomes = self.commit(&mut jobs).await;
-            synced(jobs.len(), begun.elapsed());
+            let newest = self.connected.as_ref().and_then(|(_, committer)| committer.newest());
+            synced(jobs.len(), begun.elapsed(), newest);
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // The caller may be gone.
                 let _ = answer.send(outcome);
@@ -91,10 +104,12 @@ impl<C: Connect> Writer<C> {
             };
             let error = match failed {
                 // On the new connection, which could not tell what came of the batch.
-                _ if unknown.is_some() && !matches!(failed, Failed::Broken(_)) => return Err(StoreError::Unknown),
+                _ if unknown.is_some() && !matches!(failed, Failed::Broken(_) | Failed::Elsewhere(_)) => {
+                    return Err(StoreError::Unknown);
+                }
                 Failed::Refused(error) => return Err(error),
                 Failed::Overtaken(what) | Failed::Met(what) => return Err(StoreError::unavailable(what)),
-                Failed::Broken(what) => what,
+                Failed::Broken(what) | Failed::Elsewhere(what) => what,
             };
             self.connected = None;
             unknown = may_be.or(unknown);

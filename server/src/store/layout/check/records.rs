@@ -17,7 +17,7 @@ use super::{
 use crate::{
     domain::{ApiKey, App, Endpoint, LogPart, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
     store::{
-        self, Migration, StoreError,
+        EventWrite, Migration, StoreError,
         invariants::{Effect, claim_faults, effect_of, event_faults, posting_fault, sum_fault},
     },
 };
@@ -115,17 +115,12 @@ impl Check<'_> {
                 key,
                 format_args!("has {}, an event of another payment", it.event.id),
             );
-            self.expect(
-                it.event.position.is_some(),
-                key,
-                format_args!("has {}, which is not in the list of events", it.event.id),
-            );
             let moves_money = crate::domain::moves_money(&it.event.event);
             let what = format_args!("has the event {}, which is not a transaction as its postings say", it.event.id);
             self.expect(moves_money == it.event.money.is_some(), key, what);
             postings.extend(it.event.money.map(|money| money.postings));
-            let StoredEvent { id, event, created_at, .. } = it.event;
-            events.push(store::StoredEvent { id, event, created_at, data: Some(it.data) });
+            let StoredEvent { id, event: kind, created_at, .. } = it.event;
+            events.push(EventWrite { id, kind, created_at, data: it.data });
         }
         for fault in event_faults(payment, &events) {
             self.find(key, fault);

@@ -69,7 +69,7 @@ impl Sums {
 
     /// What an event adds to the ledger.
     pub(super) fn money(&mut self, event: &StoredEvent) {
-        let Some(money) = event.money.as_ref().filter(|_| event.position.is_some()) else { return };
+        let Some(money) = &event.money else { return };
         let Some(moved) = money.moved() else { return };
         let net = match moved.currency {
             Currency::Bdt => (moved.net(), 0),

@@ -1,0 +1,247 @@
+//! A connection to the database that has passed the barrier.
+//!
+//! A primary that crashes and starts again shows commits that no standby has yet. If such a row answered a request and a
+//! standby was promoted then, the answer would be of something that never happened. So each connection first commits
+//! something itself, which returns only when everything before it is as durable as the database's settings promise.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::watch, time::timeout};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Error, Row, Statement,
+    error::Severity,
+    types::{ToSql, Type},
+};
+
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    connector::{Connector, Purpose, Unreachable},
+    sqlstate::describe,
+    target::Target,
+};
+
+/// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
+/// cancelled while it waits for a standby is reported as done. But a server that stops in the middle of a batch may hold its
+/// locks for a few seconds only. That timeout hits no commit: a transaction that commits is not idle.
+const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
+                        SET idle_in_transaction_session_timeout = '5s'; \
+                        SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
+                        SET client_min_messages = 'warning'";
+/// The statements of a server find their rows by key. A plan that is kept for all arrays does not know how few they are, and would
+/// read whole tables to join them.
+const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+                      SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off";
+/// How long an answer of the database may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// After how long without an answer another primary is looked for.
+const SILENT: Duration = Duration::from_secs(1);
+/// A commit that needs no table. It waits for the standbys as every other.
+const MESSAGE: &str = "SELECT pg_logical_emit_message(true, 'payments', '')";
+/// The name of the file that the database writes now begins with its timeline.
+const TIMELINE: &str = "SELECT pg_walfile_name(pg_current_wal_lsn())";
+/// A commit to the one row that every server knows and none changes.
+const BARRIER: &str = "UPDATE schema_version SET version = version";
+
+/// A connection. If it breaks, every call fails, and the outcome of a commit under way is unknown.
+pub(super) struct Session {
+    client: Client,
+    /// Ends with the connection.
+    closed: watch::Receiver<()>,
+    /// Carries the connection, and closes it when it is dropped.
+    task: AbortOnDropHandle<()>,
+    statements: Mutex<HashMap<&'static str, Statement>>,
+    connector: Arc<Connector>,
+    /// The number of its host in the URL.
+    host: usize,
+}
+
+impl Session {
+    /// Connects for a command, and passes the barrier.
+    pub(super) async fn connect(target: &Target) -> Result<Self, Unreachable> {
+        Connector::new(target.clone(), Purpose::Writing).connect().await
+    }
+
+    /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
+    pub(super) async fn connect_to_any(target: &Target) -> Result<Self, Unreachable> {
+        Connector::new(target.clone(), Purpose::Reading).connect().await
+    }
+
+    /// Connects to one host and sets up the connection, without the barrier.
+    pub(super) async fn open(connector: &Arc<Connector>, host: usize, config: &Config) -> Result<Self, Error> {
+        let target = &connector.target;
+        let (open, closed) = watch::channel(());
+        let (primary, mut ends) = (Arc::clone(&target.primary), Box::pin(target.primary.ends(host)));
+        let (client, mut connection) = config.connect(target.tls.clone()).await?;
+        // A warning at the start, as of another version of the collations, is about the database and not about a commit.
+        let is_set_up = Arc::new(AtomicBool::new(false));
+        let has_begun = Arc::clone(&is_set_up);
+        let task = tokio::spawn(async move {
+            let _open = open;
+            loop {
+                let message = tokio::select! {
+                    biased;
+                    () = &mut ends => return,
+                    message = poll_fn(|context| connection.poll_message(context)) => message,
+                };
+                let Some(message) = message else { return };
+                match message {
+                    Ok(AsyncMessage::Notice(notice)) if notice.parsed_severity() == Some(Severity::Warning) => {
+                        if !has_begun.load(Ordering::Relaxed) {
+                            tracing::warn!(notice = notice.message(), "the database warns");
+                            continue;
+                        }
+                        // A commit that no longer waits for a standby is reported as done, with a warning, and every
+                        // connection reads it. So nothing that any connection says is certain, before it passes the
+                        // barrier again.
+                        tracing::warn!(notice = notice.message(), "the database warns; its connections are dropped");
+                        primary.doubt();
+                        return;
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(error = %describe(&error), "a connection to the database broke");
+                        return;
+                    }
+                }
+            }
+        });
+        let task = AbortOnDropHandle::new(task);
+        client.batch_execute(SETTINGS).await?;
+        let standbys: &str = "SELECT set_config('synchronous_commit', 'on', false) WHERE \
+                              current_setting('synchronous_commit') IN ('off', 'local')";
+        client.batch_execute(standbys).await?;
+        client.batch_execute(&format!("SET search_path = {}", target.schema)).await?;
+        if connector.purpose != Purpose::Reading {
+            client.batch_execute(BY_KEY).await?;
+        }
+        is_set_up.store(true, Ordering::Relaxed);
+        let (statements, connector) = (Mutex::default(), Arc::clone(connector));
+        Ok(Self { client, closed, task, statements, connector, host })
+    }
+
+    /// Passes the barrier without the tables, which may not be there.
+    pub(super) async fn commit_something(&self) -> Result<(), Error> {
+        match self.client.batch_execute(MESSAGE).await {
+            // The role may not be allowed to call it. What a command then reads may yet be undone by a failover.
+            Err(error) if error.as_db_error().is_some() && !self.is_closed() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// The timeline of the host; `None` if the database does not tell it.
+    pub(super) async fn timeline(&self) -> Result<Option<u32>, Error> {
+        let rows = match self.client.query_typed(TIMELINE, &[]).await {
+            Err(error) if error.as_db_error().is_some() && !self.is_closed() => return Ok(None),
+            rows => rows?,
+        };
+        let file: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;
+        Ok(file.and_then(|name| u32::from_str_radix(name.get(..8)?, 16).ok()))
+    }
+
+    /// Passes the barrier: afterwards everything that this connection reads is durable.
+    pub(super) async fn pass_barrier(&self) -> Result<(), Error> {
+        self.client.batch_execute(BARRIER).await
+    }
+
+    /// The process of the database that serves this connection.
+    pub(super) async fn backend(&self) -> Result<Backend, Error> {
+        let sql = "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+        let rows = self.client.query_typed(sql, &[]).await?;
+        let row = rows.first();
+        Ok(Backend(row.map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?))
+    }
+
+    /// Ends the process of an earlier connection, which may wait for us with a transaction under way. One that waits for a
+    /// standby is left alone: its end would show everyone a commit that no standby has. Returns whether it waits.
+    pub(super) async fn end_backend(&self, Backend(backend): &Backend) -> Result<bool, Error> {
+        let Some((pid, begun)) = backend else { return Ok(false) };
+        let sql = "SELECT CASE WHEN wait_event = 'ClientRead' THEN NOT pg_terminate_backend(pid) \
+                   ELSE coalesce(wait_event = 'SyncRep' OR wait_event_type = 'Lock', false) END \
+                   FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2";
+        let rows = self.client.query_typed(sql, &[(pid, Type::INT4), (begun, Type::TEXT)]).await?;
+        rows.first().map_or(Ok(false), |row| row.try_get(0))
+    }
+
+    /// The outcome of calls whose answers come in time. If they do not, the connection is closed: the database or the way to it
+    /// is gone. The database is not told to stop, so a commit may still happen.
+    pub(super) async fn in_time<T>(&self, calls: impl Future<Output = T>) -> Option<T> {
+        let outcome = timeout(ANSWER, self.or_elsewhere(calls)).await.ok();
+        if outcome.is_none() {
+            tracing::warn!("the database does not answer; a connection to it is closed");
+            self.task.abort();
+        }
+        outcome
+    }
+
+    /// The outcome of calls that may take long. While the database is silent, looks whether another host has become the primary:
+    /// then the connection is closed, and the calls fail.
+    pub(super) async fn or_elsewhere<T>(&self, calls: impl Future<Output = T>) -> T {
+        let mut calls = pin!(calls);
+        if let Ok(outcome) = timeout(SILENT, &mut calls).await {
+            return outcome;
+        }
+        tokio::select! {
+            biased;
+            outcome = calls => outcome,
+            never = self.connector.look_beside(self.host) => match never {},
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Whether a connection that answered with this error is closed, or is about to be: then waits until it is.
+    pub(super) async fn breaks_with(&self, error: &Error) -> bool {
+        let is_fatal = error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Fatal));
+        if is_fatal {
+            // Closes it if the database does not.
+            let _ = self.in_time(self.closed()).await;
+        }
+        is_fatal || self.is_closed()
+    }
+
+    /// Returns when the connection is closed.
+    pub(super) async fn closed(&self) {
+        let mut closed = self.closed.clone();
+        while closed.changed().await.is_ok() {}
+    }
+
+    /// Runs a statement, which is prepared at its first use.
+    pub(super) async fn query(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let statement = self.prepared(sql).await?;
+        self.client.query(&statement, parameters).await
+    }
+
+    /// A statement that is prepared.
+    pub(super) fn known(&self, sql: &'static str) -> Option<Statement> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
+    }
+
+    pub(super) async fn prepared(&self, sql: &'static str) -> Result<Statement, Error> {
+        if let Some(statement) = self.known(sql) {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// The process of the database that serves a connection, told from later ones with the same number by its begin.
+#[derive(Clone)]
+pub(super) struct Backend(Option<(i32, String)>);

@@ -1,0 +1,100 @@
+//! The store on PostgreSQL: the [layout](super::layout) over bytes in cells, for any number of servers, none of them special.
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+pub(crate) use super::bytes::postgres::{Closing, DatabaseClock, OpenError, SourceLock, Target, TargetError};
+use super::{
+    Migration,
+    bytes::postgres::{Moment, NewTables, Postgres},
+    layout::{Claims, LayoutStore},
+};
+use crate::{ambient::Ambient, metrics::Commits};
+
+/// Enough cells for two cores to decide and commit beside each other, few enough for large batches.
+const NEW: NewTables = NewTables { cells: 8, views: include_str!("postgres.sql") };
+/// How often what is over is dropped.
+const TIDY: Duration = Duration::from_secs(60);
+
+/// A store in a database.
+pub(crate) type PostgresStore = LayoutStore<Postgres>;
+/// A store in a database as of one moment.
+pub(crate) type PostgresSnapshot = LayoutStore<Moment>;
+
+impl PostgresStore {
+    /// A store that has not asked its database for anything yet. Until it has [begun](Self::begin), it is unavailable.
+    pub(crate) fn start(target: Target, ambient: &dyn Ambient, commits: Commits) -> (Self, Closing) {
+        let (bytes, closing) = Postgres::start(target, NEW, ambient, commits);
+        let first_epoch = AtomicU64::new(u64::from_be_bytes(ambient.random()));
+        (Self::new(bytes, Claims::Stored(Arc::new(first_epoch))), closing)
+    }
+
+    /// Connects to the database of a store that was [started](Self::start), makes the tables if they are not there, and sets a
+    /// clock by the database's. Refuses a part of another store, and a role that lacks privileges.
+    pub(crate) async fn begin(&self, clock: Option<&DatabaseClock>) -> Result<(), OpenError> {
+        let (moment, cells) = self.bytes.prepare(clock).await?.into_moment().await?;
+        Migration::refuse_unfinished(PostgresSnapshot::as_of(moment).last_migration().await?)?;
+        self.bytes.open(cells);
+        Ok(())
+    }
+
+    /// Starts and begins.
+    pub(crate) async fn open(
+        target: Target,
+        ambient: &dyn Ambient,
+        commits: Commits,
+    ) -> Result<(Self, Closing), OpenError> {
+        let (store, closing) = Self::start(target, ambient, commits);
+        store.begin(None).await?;
+        Ok((store, closing))
+    }
+
+    /// As [`open`](Self::open), even if it is a part of another store.
+    pub(crate) async fn open_to_migrate(
+        target: Target,
+        ambient: &dyn Ambient,
+        commits: Commits,
+    ) -> Result<(Self, Closing), OpenError> {
+        let (store, closing) = Self::start(target, ambient, commits);
+        let prepared = store.bytes.prepare(None).await?;
+        store.bytes.open(prepared.cells);
+        Ok((store, closing))
+    }
+
+    /// Follows the database's clock, and drops what is over. Never returns.
+    pub(crate) async fn keep(self: Arc<Self>, clock: Arc<DatabaseClock>) {
+        let tidy = async {
+            let mut ticks = interval(TIDY);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                if let Err(error) = self.bytes.drop_old_counts().await {
+                    tracing::warn!(%error, "the counts of requests of earlier minutes cannot be dropped; trying again");
+                }
+            }
+        };
+        tokio::join!(clock.follow(&self.bytes), tidy);
+    }
+}
+
+impl PostgresSnapshot {
+    /// Connects to any host of the target, such as a standby. Refuses a part of another store.
+    pub(crate) async fn open(target: &Target) -> Result<Self, OpenError> {
+        let snapshot = Self::open_to_migrate(target).await?;
+        Migration::refuse_unfinished(snapshot.last_migration().await?)?;
+        Ok(snapshot)
+    }
+
+    /// As [`open`](Self::open), even if it is a part of another store.
+    pub(crate) async fn open_to_migrate(target: &Target) -> Result<Self, OpenError> {
+        Ok(Self::as_of(Moment::open(target).await?))
+    }
+
+    fn as_of(moment: Moment) -> Self {
+        Self::new(moment, Claims::InMemory(Arc::default()))
+    }
+}

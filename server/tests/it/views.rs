@@ -1,0 +1,104 @@
+//! The views of a database have the figures of the API, for a role that may read nothing else.
+
+use std::process::Command;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    engine::{Engine, run_sql},
+    live::Live,
+    receiver::{Receiver, Reply},
+    server::eventually,
+};
+
+const VIEWS: [&str; 6] = ["payment", "refund", "event", "delivery", "transaction", "balance"];
+
+/// What a role reads in the database.
+fn read(database: &str, role: &str, sql: &str) -> String {
+    run_sql(&database.replace("postgres@", &format!("{role}@")), sql)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
+    let live = Live::start_on(Engine::Postgres, "gateway-timeout = 1", &[]).await;
+    let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
+    let hook = json!({"url": receiver.url(), "events": "*"});
+    assert!(live.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().status().is_success());
+    let get = async |path: &str| live.request(Method::GET, path).send().await.unwrap().json::<Value>().await.unwrap();
+    // PostgreSQL's `jsonb` has no such text and no such number.
+    let body = r#"{"amount": 7.25, "currency": "USD", "success_url": "https://shop.example/paid",
+        "cancel_url": "https://shop.example/cart", "metadata": {"odd": "a\u0000b", "large": "1e400000"}}"#;
+    let odd = live.request(Method::POST, "/payments").header("content-type", "application/json").body(body);
+    let odd = odd.send().await.unwrap().json::<Value>().await.unwrap();
+    let (refunded, paid) = (live.paid(30.0, "USD").await, live.paid(99.99, "BDT").await);
+    let refund = live.request(Method::POST, &format!("/payments/{refunded}/refund"));
+    assert_eq!(refund.json(&json!({"reason": "too small"})).send().await.unwrap().status(), StatusCode::OK);
+    let sent = "SELECT count(*) FROM payments.delivery WHERE status = 'delivered'";
+    let database = live.server.database().unwrap().to_owned();
+    // Three events of the refunded payment and two of the paid one; `payment.created` is sent for all three.
+    eventually("every delivery", async || (run_sql(&database, sent) == "6").then_some(())).await;
+
+    let role = "reporter";
+    run_sql(&database, &format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA payments TO {role}"));
+    for view in VIEWS {
+        run_sql(&database, &format!("GRANT SELECT ON payments.{view} TO {role}"));
+    }
+    let shown = |sql: &str| read(&database, role, sql);
+    let account = get("/account").await;
+    for (currency, name) in [("BDT", "bdt"), ("USD", "usd")] {
+        let of = format!("FROM payments.balance WHERE environment = 'live' AND currency = '{currency}'");
+        let volume: f64 = shown(&format!("SELECT volume {of}")).parse().unwrap();
+        let balance: f64 = shown(&format!("SELECT balance {of}")).parse().unwrap();
+        assert_eq!(
+            (json!(volume), json!(balance)),
+            (account["volume"][name].clone(), account["balance"][name].clone())
+        );
+    }
+    for id in [odd["id"].as_str().unwrap(), &refunded, &paid] {
+        let payment = get(&format!("/payments/{id}")).await;
+        let of = format!("FROM payments.payment WHERE id = '{id}'");
+        let text = |field: &str| payment[field].as_str().unwrap_or_default().to_owned();
+        let row = [text("status"), text("rawStatus"), text("currency"), text("merchantTransactionId")].join("|");
+        assert_eq!(shown(&format!("SELECT status, raw_status, currency, reference {of}")), row);
+        let amount: f64 = shown(&format!("SELECT amount {of}")).parse().unwrap();
+        assert_eq!(json!(amount), payment["amount"]);
+        let metadata: Value = serde_json::from_str(&shown(&format!("SELECT metadata {of}"))).unwrap();
+        assert_eq!(metadata, payment["metadata"]);
+        let created =
+            shown(&format!("SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') {of}"));
+        assert_eq!(created, text("createdAt"));
+    }
+    let refund = format!("{refunded}|30.00|USD|succeeded|too small");
+    assert_eq!(shown("SELECT payment, amount, currency, status, reason FROM payments.refund"), refund);
+    let moved = "SELECT payment, kind, amount, amount - fee - net FROM payments.transaction ORDER BY created_at";
+    let expected = [
+        format!("{refunded}|payment.completed|30.00|0.00"),
+        format!("{paid}|payment.completed|99.99|0.00"),
+        format!("{refunded}|payment.refunded|-30.00|0.00"),
+    ];
+    assert_eq!(shown(moved), expected.join("\n"));
+    let events = get("/events?limit=100").await["items"].as_array().unwrap().len();
+    assert_eq!(
+        shown("SELECT count(*), count(DISTINCT position), min(position) FROM payments.event"),
+        format!("{events}|{events}|0")
+    );
+
+    // Every column of every row can be read, and nothing else.
+    for view in VIEWS {
+        let all =
+            format!("SELECT count(r::text) > 0 AND bool_and(position('whsec_' IN r::text) = 0) FROM payments.{view} r");
+        assert_eq!(shown(&all), "t", "{view}");
+        let untold = format!(
+            "SELECT count(*) FROM pg_attribute WHERE attrelid = 'payments.{view}'::regclass AND \
+            format_type(atttypid, NULL) NOT IN ('text', 'numeric', 'bigint', 'integer', 'boolean', 'json', 'timestamp with time zone')"
+        );
+        assert_eq!(shown(&untold), "0", "{view} has columns of no type for people");
+    }
+    for table in ["record", "entry", "batch", "cell", "request_window", "schema_version"] {
+        let url = database.replace("postgres@", &format!("{role}@"));
+        let denied =
+            Command::new("psql").args(["-c", &format!("SELECT FROM payments.{table}"), &url]).output().unwrap();
+        assert!(String::from_utf8_lossy(&denied.stderr).contains("permission denied"), "{table}");
+    }
+}
