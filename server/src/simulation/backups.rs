@@ -178,7 +178,7 @@ impl Backups {
         restored.map_err(|error| failed("be restored")(error.to_string()))?;
         let ambient = Arc::new(ServerAmbient { fate: Arc::clone(&self.fate), skew_millis: Arc::default() });
         let commits = Metrics::new().commits;
-        let opened = EmbeddedStore::open_simulated(&self.disk, directory, ambient, commits, Arc::default(), |_, _| ());
+        let opened = EmbeddedStore::open_simulated(&self.disk, directory, ambient, commits, |_, _| ());
         let (store, closing) = opened.map_err(|error| failed("be opened")(error.to_string()))?;
         let (mut now, mut made) = (self.now().as_millis(), Vec::new());
         let mut live = || {

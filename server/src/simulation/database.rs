@@ -1,6 +1,4 @@
 //! The database of all servers: the embedded store on a simulated disk. It crashes, and starts again.
-//!
-//! Its claims on work outlive a crash, as rows of a database do.
 
 use std::{
     path::PathBuf,
@@ -25,10 +23,7 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    store::{
-        Leases,
-        embedded::{Closing, EmbeddedStore},
-    },
+    store::embedded::{Closing, EmbeddedStore},
 };
 
 /// How many bytes a disk that fills up has left.
@@ -40,11 +35,10 @@ const TICK: Duration = Duration::from_secs(1);
 pub(super) struct Database {
     fate: Arc<Fate>,
     disk: SimulatedDisk,
-    leases: Arc<Leases>,
     running: Mutex<Option<Running>>,
     files: Mutex<Files>,
     pub(super) backups: Backups,
-    /// A change waits.
+    /// A commit waits.
     waits: Notify,
     has_stopped: Arc<AtomicBool>,
 }
@@ -75,10 +69,10 @@ impl Database {
     /// A new database.
     pub(super) fn new(fate: Arc<Fate>) -> Result<Arc<Self>, String> {
         let disk = SimulatedDisk::new(fate.number(0..=u64::MAX));
-        let (leases, running, waits) = (Arc::default(), Mutex::default(), Notify::new());
+        let (running, waits) = (Mutex::default(), Notify::new());
         let files = Mutex::new(Files { directory: "/data".into(), made: 0 });
         let (backups, has_stopped) = (Backups::new(&fate, &disk), Arc::default());
-        let database = Arc::new(Self { fate, disk, leases, running, files, backups, waits, has_stopped });
+        let database = Arc::new(Self { fate, disk, running, files, backups, waits, has_stopped });
         database.open()?;
         Ok(database)
     }
@@ -93,12 +87,12 @@ impl Database {
 
     fn open(&self) -> Result<(), String> {
         let ambient = Arc::new(ServerAmbient { fate: Arc::clone(&self.fate), skew_millis: Arc::default() });
-        let (commits, leases) = (Metrics::new().commits, Arc::clone(&self.leases));
+        let commits = Metrics::new().commits;
         self.has_stopped.store(false, Ordering::Relaxed);
         let has_stopped = Arc::clone(&self.has_stopped);
         let on_stop = move |_: &'static str, _: &dyn std::error::Error| has_stopped.store(true, Ordering::Relaxed);
         let directory = self.files().directory.clone();
-        let opened = EmbeddedStore::open_simulated(&self.disk, &directory, ambient, commits, leases, on_stop);
+        let opened = EmbeddedStore::open_simulated(&self.disk, &directory, ambient, commits, on_stop);
         let (store, closing) = opened.map_err(|error| format!("the database does not open: {error}"))?;
         let store = Arc::new(store);
         *self.lock() = Some(Running { store: Arc::clone(&store), closing, ended: CancellationToken::new() });
@@ -111,8 +105,8 @@ impl Database {
         self.lock().as_ref().map(|running| (Arc::clone(&running.store), running.ended.clone()))
     }
 
-    /// A change waits for the next sync.
-    pub(super) fn change_waits(&self) {
+    /// A commit waits for the next sync.
+    pub(super) fn commit_waits(&self) {
         self.waits.notify_one();
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Time, randomness, disk and network are simulated, so a seed decides everything that happens, and a run with the same seed
 //! is the same run. What is real: the HTTP server above its sockets, all use cases, rules and workers, the gateways' clients,
-//! and the embedded store with its engine. What is not: sockets and TLS, sled ([`journaled_tree::simulation`]), PostgreSQL,
-//! and the gateways, for which the tests' strict fakes stand.
+//! the layout of the store, and the embedded store's engine. What is not: sockets and TLS, sled
+//! ([`journaled_tree::simulation`]), PostgreSQL, and the gateways, for which the tests' strict fakes stand.
 //!
 //! [`run`] plays one world and returns what was wrong with it. The tool `simulate` plays many.
 

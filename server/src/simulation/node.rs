@@ -36,7 +36,10 @@ use crate::{
     metrics::Metrics,
     serve::workers,
     service::{Service, Services, Settings},
-    store::Store,
+    store::{
+        Store,
+        layout::{Claims, LayoutStore},
+    },
 };
 
 /// Where customers reach all servers.
@@ -186,8 +189,9 @@ impl Node {
         let ambient: Arc<dyn Ambient> =
             Arc::new(ServerAmbient { fate: Arc::clone(fate), skew_millis: Arc::clone(skew_millis) });
         let (of_store, of_endpoints) = (Arc::clone(&life), Arc::clone(&life));
-        let store: Arc<dyn Store> =
-            Arc::new(Connection { fate: Arc::clone(fate), database: Arc::clone(database), life: of_store });
+        let connection = Connection { fate: Arc::clone(fate), database: Arc::clone(database), life: of_store };
+        let epochs = Claims::Stored(Arc::new(AtomicU64::new(fate.number(0..=u64::MAX))));
+        let store: Arc<dyn Store> = Arc::new(LayoutStore::new(connection, epochs));
         let targets = TargetPolicy::new(false);
         let endpoints = ToEndpoints { fate: Arc::clone(fate), life: of_endpoints, hosts: Arc::clone(hosts) };
         let sender = Sender::to(Box::new(endpoints), Arc::clone(&ambient), targets.clone(), "Service", 8);

@@ -16,7 +16,7 @@ use crate::{
     log,
     metrics::Commits,
     store::{
-        Leases, Migration, Snapshot as _, StoreError, Unfinished,
+        Migration, Snapshot as _, StoreError, Unfinished,
         bytes::{Journaled, KeysOfPlace},
         layout::Claims,
     },
@@ -60,20 +60,19 @@ impl EmbeddedStore {
                 log::flush();
                 process::exit(74)
             });
-        Self::open_with(options, directory, commits, Arc::default())
+        Self::open_with(options, directory, commits)
     }
 
     pub(super) fn open_with(
         options: Options,
         directory: &Path,
         commits: Commits,
-        leases: Arc<Leases>,
     ) -> Result<(Self, Closing), OpenError> {
         let (database, closing) = options
             .on_sync(move |changes, took| commits.synced(changes, took))
             .open()
             .map_err(|error| OpenError::of(error, directory))?;
-        Ok((Self::new(Journaled(database), Claims::InMemory(leases)), closing))
+        Ok((Self::new(Journaled(database), Claims::InMemory(Arc::default())), closing))
     }
 }
 

@@ -16,21 +16,23 @@ use super::{EmbeddedStore, open::OpenError};
 use crate::{
     ambient::Ambient,
     metrics::Commits,
-    store::{BackUpError, Backups as _, Leases, StoreError, TakenUp, bytes::KeysOfPlace},
+    store::{
+        BackUpError, Backups as _, StoreError, TakenUp,
+        bytes::{Bytes, KeysOfPlace},
+    },
 };
 
 /// How large a journal file grows before the next one begins: small, so that a run has many.
 const JOURNAL_FILE_BYTES: u64 = 1 << 17;
 
 impl EmbeddedStore {
-    /// Opens the store of a simulated disk. Servers may outlive it, so the claims on work stay, and those on idempotency keys:
-    /// a database that starts again voids none. `on_stop` is called when the store cannot go on.
+    /// Opens the store of a simulated disk. Servers may outlive it, so a database that starts again voids no claim on an
+    /// idempotency key. `on_stop` is called when the store cannot go on.
     pub(crate) fn open_simulated(
         disk: &SimulatedDisk,
         directory: &Path,
         ambient: Arc<dyn Ambient>,
         commits: Commits,
-        leases: Arc<Leases>,
         on_stop: impl Fn(&'static str, &dyn Error) + Send + Sync + 'static,
     ) -> Result<(Self, Closing), OpenError> {
         let options = Options::new(directory, KeysOfPlace)
@@ -38,7 +40,12 @@ impl EmbeddedStore {
             .journal_file_bytes(JOURNAL_FILE_BYTES)
             .clock(move || ambient.now().as_millis())
             .on_stop(on_stop);
-        Self::open_with(options, directory, commits, leases)
+        Self::open_with(options, directory, commits)
+    }
+
+    /// Where its bytes are.
+    pub(crate) fn place_simulated(&self) -> &impl Bytes {
+        &self.bytes
     }
 
     /// Goes on with a series of backups.

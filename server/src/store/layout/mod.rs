@@ -61,7 +61,7 @@ pub(crate) struct LayoutStore<B> {
 }
 
 impl<B: Bytes> LayoutStore<B> {
-    pub(in crate::store) fn new(bytes: B, claims: Claims) -> Self {
+    pub(crate) fn new(bytes: B, claims: Claims) -> Self {
         Self { bytes, claims, looks: Looks::default(), keys: KeyCache::default() }
     }
 
