@@ -12,12 +12,16 @@ use super::{
     database::Database,
     fate::Fate,
     life::{Life, Way},
+    unknown::Unknown,
 };
 use crate::store::{
     Result, StoreError,
     bytes::{Bytes, Cell, Decision, KeyValue},
     embedded::EmbeddedStore,
 };
+
+/// Of how many commits the decision of one runs before its values are known.
+const UNKNOWN_AT_FIRST: u32 = 4;
 
 /// One server's connection.
 pub(super) struct Connection {
@@ -100,7 +104,11 @@ impl Bytes for Connection {
     /// Without an answer nobody knows what became of the commit.
     ///
     /// It is a task of its own: a dead server's tasks are not polled again, and would hold the store for ever.
-    async fn commit(&self, cell: Cell, decision: Decision) -> Result<()> {
+    async fn commit(&self, cell: Cell, mut decision: Decision) -> Result<()> {
+        if self.fate.one_in(UNKNOWN_AT_FIRST) {
+            // What it says counts only once its values are known.
+            let _ = decision(&mut Unknown::default());
+        }
         let (store, ended) = self.reach().await?;
         self.database.commit_waits();
         let commit = async move { store.place_simulated().commit(cell, decision).await };

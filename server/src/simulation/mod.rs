@@ -25,6 +25,7 @@ mod panics;
 mod planted;
 mod trace;
 mod troubles;
+mod unknown;
 mod world;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
