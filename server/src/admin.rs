@@ -57,7 +57,7 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
                 begin(&request, &target.to_string(), missing)?;
             }
             let (store, closing) = PostgresStore::open(*target, &*ambient, Metrics::new().commits).await?;
-            let reply = execute(store, ambient, request).await;
+            let reply = execute(store.into_store(), ambient, request).await;
             closing.wait().await;
             reply
         }
@@ -72,7 +72,7 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
                     begin(&request, &absolute(&directory)?.display().to_string(), missing)?;
                 }
                 let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), Metrics::new().commits)?;
-                let reply = execute(store, ambient, request).await;
+                let reply = execute(store.into_store(), ambient, request).await;
                 tokio::task::spawn_blocking(|| closing.wait()).await?;
                 reply
             }
@@ -81,8 +81,8 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
 }
 
 /// Executes a request in this process, which has no gateways.
-async fn execute(store: impl Store, ambient: Arc<dyn Ambient>, request: AdminRequest) -> AdminReply {
-    Directory { store: Arc::new(store), ambient }.administer(&Gateways::none(), request).await
+async fn execute(store: Arc<Store>, ambient: Arc<dyn Ambient>, request: AdminRequest) -> AdminReply {
+    Directory { store, ambient }.administer(&Gateways::none(), request).await
 }
 
 /// Lets only a new workspace begin a store. Everything else is about records that a store has.

@@ -29,7 +29,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Makes and logs delivery attempts, each in a slot.
 pub(super) struct Attempts {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<Store>,
     pub(super) slots: Arc<Slots>,
     sender: Arc<Sender>,
     metrics: Deliveries,
@@ -65,7 +65,7 @@ struct Sent {
 impl Attempts {
     /// Attempts of which at most `slots` are in flight. After `closing`, a failure to log one is final.
     pub(super) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         sender: Arc<Sender>,
         metrics: Deliveries,
         slots: usize,
@@ -209,7 +209,7 @@ mod tests {
     async fn the_log_says_once_in_ten_seconds_that_this_server_is_out_of_a_resource() {
         let sender = sender_to(&Shop::new(|_| unreachable!()), &virtual_time());
         let (metrics, closing) = (Metrics::new().deliveries, CancellationToken::new());
-        let attempts = Attempts::new(Arc::<MemoryStore>::default(), sender, metrics, 1, closing);
+        let attempts = Attempts::new(MemoryStore::default().into_store(), sender, metrics, 1, closing);
         assert!(attempts.may_log() && !attempts.may_log() && !attempts.may_log());
         *attempts.last_logged.lock().unwrap() = Instant::now().checked_sub(LOG_INTERVAL);
         assert!(attempts.may_log() && !attempts.may_log());

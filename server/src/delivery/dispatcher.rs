@@ -30,7 +30,7 @@ const LANES_PER_POLL: usize = 1024;
 
 /// Calls the endpoints whose outboxes are not empty.
 pub(crate) struct Dispatcher {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ambient: Arc<dyn Ambient>,
     attempts: Arc<Attempts>,
     lanes: Arc<Lanes>,
@@ -43,7 +43,7 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     /// A dispatcher that has at most `slots` requests in flight.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         sender: Arc<Sender>,
         metrics: Deliveries,

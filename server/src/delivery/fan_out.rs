@@ -64,7 +64,7 @@ impl FanOutSignal {
 
 /// The fan-out worker.
 pub(crate) struct FanOut {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) signal: Arc<FanOutSignal>,

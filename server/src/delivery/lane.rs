@@ -177,19 +177,19 @@ mod tests {
         descriptors::Shares,
         domain::Scope,
         metrics::{Deliveries, Metrics},
-        store::{Change, Lease, Store as _, Work, Write, layout::MemoryStore},
+        store::{Change, Lease, Work, Write, layout::MemoryStore},
     };
 
-    fn attempts(store: Arc<MemoryStore>, metrics: Deliveries) -> Arc<Attempts> {
+    fn attempts(store: &MemoryStore, metrics: Deliveries) -> Arc<Attempts> {
         let targets = TargetPolicy::new(false);
         let sender = Sender::new(Arc::new(OperatingSystem), targets, "Service", Shares::default()).unwrap();
-        Attempts::new(store, Arc::new(sender), metrics, 8, CancellationToken::new())
+        Attempts::new(store.store(), Arc::new(sender), metrics, 8, CancellationToken::new())
     }
 
     #[tokio::test]
     async fn a_lane_that_got_narrow_while_it_waited_for_a_slot_returns_the_slot() {
         let (metrics, endpoint) = (Metrics::new().deliveries, "wh_1".parse::<WebhookId>().unwrap());
-        let attempts = attempts(Arc::default(), metrics.clone());
+        let attempts = attempts(&MemoryStore::default(), metrics.clone());
         let mut lane = Lane::new(Arc::clone(&attempts), endpoint.clone(), CancellationToken::new());
         let claim = Claim { work: Work::Lane(endpoint), epoch: 1 };
         lane.in_flight.extend((0..2).map(|_| pending::<Done>().boxed()));
@@ -215,7 +215,7 @@ mod tests {
             store.commit(Change::of(Write::Delivery(Box::new(delivery)))).await.unwrap();
             id
         };
-        let attempts = attempts(store.clone(), Metrics::new().deliveries);
+        let attempts = attempts(&store, Metrics::new().deliveries);
         store.lose_delivery(&add(1).await);
         let lease = Lease::new(ambient.now(), 10);
         let claim = store.claim_lane(&endpoint, &lease).await.unwrap().unwrap();

@@ -21,7 +21,7 @@ const AT_A_TIME: usize = 64;
 
 /// The worker.
 pub(crate) struct DueRetries {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) dispatcher: Arc<Dispatcher>,
 }

@@ -104,7 +104,7 @@ impl Bkash {
     pub(super) fn new(
         credentials: BkashCredentials,
         client: GatewayClient,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         tasks: TaskTracker,
     ) -> Self {

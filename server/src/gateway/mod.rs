@@ -72,7 +72,7 @@ impl Gateways {
     /// The gateways with credentials, and the sandbox, which needs none.
     pub(crate) fn new(
         credentials: Credentials,
-        store: &Arc<dyn Store>,
+        store: &Arc<Store>,
         ambient: &Arc<dyn Ambient>,
         timeout: Duration,
         proxy: Option<SecretString>,
@@ -99,7 +99,7 @@ impl Gateways {
     #[cfg(feature = "simulation")]
     pub(crate) fn by(
         credentials: Credentials,
-        store: &Arc<dyn Store>,
+        store: &Arc<Store>,
         ambient: &Arc<dyn Ambient>,
         http: &reqwest::Client,
         transport: impl Fn(GatewayName) -> Box<dyn Transport>,

@@ -54,7 +54,7 @@ impl RateLimits {
     }
 
     /// Keeps the limits together with the other servers on a store, if it may have others.
-    pub(crate) fn share(&mut self, store: &Arc<dyn Store>) {
+    pub(crate) fn share(&mut self, store: &Arc<Store>) {
         if store.request_counts().is_some() {
             self.keys.share("key", store);
             self.addresses.share("address", store);
@@ -144,7 +144,7 @@ impl<K: Hash + Ord + Clone + Display + Send + 'static> Limit<K> {
         Self { per_window, windows, shared: None, evicted: evicted.clone() }
     }
 
-    fn share(&mut self, kind: &'static str, store: &Arc<dyn Store>) {
+    fn share(&mut self, kind: &'static str, store: &Arc<Store>) {
         self.shared = Some(SharedWindows::new(kind, self.per_window, Arc::clone(&self.windows), Arc::clone(store)));
     }
 

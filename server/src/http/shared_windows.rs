@@ -50,7 +50,7 @@ pub(super) type Local<K> = Arc<Mutex<Windows<K>>>;
 
 impl<K: Hash + Ord + Clone + Display + Send + 'static> SharedWindows<K> {
     /// Shares windows through a store. `kind` tells these keys from others.
-    pub(super) fn new(kind: &'static str, limit: u32, windows: Local<K>, store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(kind: &'static str, limit: u32, windows: Local<K>, store: Arc<Store>) -> Self {
         let (asks, asked) = mpsc::channel(WAITING);
         let reporter = Reporter { kind, limit, windows, store };
         Self { share: limit / SHARE, asks, _reporting: AbortOnDropHandle::new(tokio::spawn(reporter.run(asked))) }
@@ -130,7 +130,7 @@ struct Reporter<K> {
     kind: &'static str,
     limit: u32,
     windows: Local<K>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
 }
 
 impl<K: Hash + Ord + Clone + Display> Reporter<K> {

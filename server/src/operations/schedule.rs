@@ -11,7 +11,7 @@ use crate::{
 
 /// Makes backups forever, the first as soon as one is due. The store keeps its journal since the oldest backup, so that
 /// `restore` recovers every acknowledged change, and the state of any moment since then.
-pub(crate) async fn back_up_regularly(store: Arc<dyn Store>, ambient: Arc<dyn Ambient>, series: Series) {
+pub(crate) async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, series: Series) {
     let Some(store) = store.backups() else {
         tracing::error!("this store does not support backups; start without --backup-dir");
         return;

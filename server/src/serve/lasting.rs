@@ -29,7 +29,7 @@ const SAY_AGAIN: Duration = Duration::from_secs(5);
 
 /// The lasting store.
 pub(super) struct Lasting {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     main: Main,
     ambient: Arc<dyn Ambient>,
 }
@@ -43,20 +43,20 @@ enum Main {
 impl Lasting {
     /// Opens the store. A database may be away: [`database_opens`](Self::database_opens) waits for it.
     pub(super) fn open(location: Location, mut ambient: Arc<dyn Ambient>, metrics: &Metrics) -> Result<Self, Failure> {
-        let (store, main): (Arc<dyn Store>, _) = match location {
+        let (store, main): (Arc<Store>, _) = match location {
             Location::Directory(directory) => {
                 operations::remove_abandoned_copies(&directory)?;
                 let commits = metrics.commits.clone();
                 let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
                 file_modes::warn_of_readable(&directory);
-                (Arc::new(store), Main::Embedded(closing))
+                (store.into_store(), Main::Embedded(closing))
             }
             Location::Database(target) => {
                 let commits = metrics.commits.clone();
                 let (store, closing) = PostgresStore::start(*target, &*ambient, commits);
                 let (clock, store) = (DatabaseClock::new(ambient), Arc::new(store));
                 ambient = Arc::clone(&clock) as Arc<dyn Ambient>;
-                (Arc::clone(&store) as _, Main::Postgres(clock, store, closing))
+                (store.store(), Main::Postgres(clock, store, closing))
             }
         };
         Ok(Self { store, main, ambient })
@@ -104,7 +104,7 @@ impl Lasting {
         Some(Arc::clone(store).keep(Arc::clone(clock)))
     }
 
-    pub(super) fn store(&self) -> Arc<dyn Store> {
+    pub(super) fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
 

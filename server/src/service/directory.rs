@@ -11,7 +11,7 @@ use crate::{
 /// The lasting store, for what an operator does without a running server too.
 #[derive(Clone)]
 pub(crate) struct Directory {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Store>,
     pub(crate) ambient: Arc<dyn Ambient>,
 }
 

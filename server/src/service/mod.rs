@@ -109,7 +109,7 @@ pub(crate) struct Settings {
 /// The use cases, with the store, the gateways and everything else that they call.
 pub(crate) struct Service {
     /// The payments, webhook endpoints and deliveries.
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Store>,
     /// The workspaces, API keys and apps.
     pub(crate) directory: Directory,
     pub(crate) ambient: Arc<dyn Ambient>,
@@ -138,7 +138,7 @@ pub(crate) struct Service {
 impl Service {
     /// A service whose workspaces, API keys and apps are in its own store.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         sender: Arc<Sender>,
         gateways: Gateways,
@@ -166,7 +166,7 @@ impl Service {
     }
 
     /// A service of the same workspaces, API keys and apps whose payments are in another store and move no money.
-    pub(crate) fn of_sandbox(&self, store: Arc<dyn Store>, sender: Arc<Sender>, claims: Arc<Claims>) -> Self {
+    pub(crate) fn of_sandbox(&self, store: Arc<Store>, sender: Arc<Sender>, claims: Arc<Claims>) -> Self {
         Self {
             store,
             directory: self.directory.clone(),

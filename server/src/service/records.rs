@@ -14,7 +14,7 @@ use crate::{
 /// A store, and what a change of its records needs.
 #[derive(Clone, Copy)]
 pub(super) struct Records<'s> {
-    pub(super) store: &'s dyn Store,
+    pub(super) store: &'s Store,
     pub(super) ambient: &'s dyn Ambient,
     /// Wakes the fan-out worker of this process, if it has one.
     pub(super) fan_out: Option<&'s FanOutSignal>,

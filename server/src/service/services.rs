@@ -136,7 +136,7 @@ mod tests {
         let (lasting, [slot, other]) = (service(), [[0, 7], [0, 8]].map(Slot::of_random));
         let claims = Arc::new(Claims::new(&BudgetMetrics::default()));
         let sender = Arc::clone(&lasting.sender);
-        let sandbox = Arc::new(lasting.of_sandbox(Arc::new(MemoryStore::default()), sender, claims));
+        let sandbox = Arc::new(lasting.of_sandbox(MemoryStore::default().into_store(), sender, claims));
         let (present, receiver) = watch::channel(None);
         let services = Services::new(Arc::clone(&lasting), Some(receiver));
         let developer = DeveloperId::new(slot, lasting.ambient.now(), lasting.ambient.id_bytes());

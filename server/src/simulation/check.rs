@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayName, Outgoing, Session},
-    store::{EventWrite, Snapshot as _, Store as _, embedded::EmbeddedStore},
+    store::{EventWrite, Snapshot as _, embedded::EmbeddedStore},
 };
 
 /// How often the world is looked at while it comes to its end.

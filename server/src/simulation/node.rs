@@ -36,10 +36,7 @@ use crate::{
     metrics::Metrics,
     serve::workers,
     service::{Service, Services, Settings},
-    store::{
-        Store,
-        layout::{Claims, LayoutStore},
-    },
+    store::{Store, layout::Claims},
 };
 
 /// Where customers reach all servers.
@@ -191,7 +188,7 @@ impl Node {
         let (of_store, of_endpoints) = (Arc::clone(&life), Arc::clone(&life));
         let connection = Connection { fate: Arc::clone(fate), database: Arc::clone(database), life: of_store };
         let epochs = Claims::Stored(Arc::new(AtomicU64::new(fate.number(0..=u64::MAX))));
-        let store: Arc<dyn Store> = Arc::new(LayoutStore::new(connection, epochs));
+        let store = Arc::new(Store::new(Arc::new(connection), epochs));
         let targets = TargetPolicy::new(false);
         let endpoints = ToEndpoints { fate: Arc::clone(fate), life: of_endpoints, hosts: Arc::clone(hosts) };
         let sender = Sender::to(Box::new(endpoints), Arc::clone(&ambient), targets.clone(), "Service", 8);

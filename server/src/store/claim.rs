@@ -147,7 +147,7 @@ pub(super) fn first_planned(
 }
 
 /// Renews a claim until it no longer counts.
-pub(crate) async fn renew_until_lost(store: &dyn Store, claim: &Claim, lease: impl Fn() -> Lease) {
+pub(crate) async fn renew_until_lost(store: &Store, claim: &Claim, lease: impl Fn() -> Lease) {
     let mut ticks = interval_at(Instant::now() + RENEWAL, RENEWAL);
     loop {
         ticks.tick().await;

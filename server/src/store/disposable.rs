@@ -50,8 +50,8 @@ pub(crate) struct Disposable {
 
 /// A disposable store that is open.
 pub(crate) struct Present {
-    /// Each use has a handle. The store stays open for it, even if it is replaced meanwhile.
-    store: Arc<EmbeddedStore>,
+    /// Each use has the store, which stays open for it, even if it is replaced meanwhile.
+    store: EmbeddedStore,
     closing: Closing,
     directory: PathBuf,
     begun: Timestamp,
@@ -133,7 +133,7 @@ impl Present {
     fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Self, OpenError> {
         // The operator's metrics count the lasting store's commits only.
         let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), Metrics::new().commits)?;
-        Ok(Self { store: Arc::new(store), closing, directory: directory.to_owned(), begun })
+        Ok(Self { store, closing, directory: directory.to_owned(), begun })
     }
 
     /// Begins a store with the sandbox's workspace. If that fails, nothing is left of it: the disk may be full.
@@ -153,8 +153,8 @@ impl Present {
         Ok(present)
     }
 
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
+    pub(crate) fn store(&self) -> Arc<Store> {
+        self.store.store()
     }
 
     /// Closes the store when nobody uses it any more, on a server that stops.
@@ -165,11 +165,11 @@ impl Present {
     /// Closes the store when nobody uses it any more, or leaves it open if that takes longer than `at_most`.
     fn close_within(self, at_most: Duration) {
         let begun = Instant::now();
-        while Arc::strong_count(&self.store) > 1 && begun.elapsed() < at_most {
+        while self.store.is_used() && begun.elapsed() < at_most {
             thread::sleep(Duration::from_millis(5));
         }
-        if let Some(store) = Arc::into_inner(self.store) {
-            drop(store);
+        if !self.store.is_used() {
+            drop(self.store);
             self.closing.wait();
         }
     }

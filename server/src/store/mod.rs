@@ -108,18 +108,7 @@ mod request_counts;
 mod snapshot;
 mod transaction_list;
 
-use std::{ops::RangeInclusive, sync::Arc};
-
-use async_trait::async_trait;
-use payments_core::{
-    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, Page, PageRequest, PaymentId,
-    Status, Timestamp, WebhookId, WorkspaceId,
-};
-
-use crate::domain::{
-    ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope, Session,
-    StoredResponse, StoredToken, Totals, Workspace,
-};
+use payments_core::{DeliveryId, Environment, Status};
 
 pub(crate) use backups::{BackUpError, BackedUp, Backups, Series, TakenUp};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
@@ -128,6 +117,7 @@ pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work, renew_
 pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};
 pub(crate) use event_list::{EventEntry, EventsFrom};
+pub(crate) use layout::Store;
 pub(crate) use leases::Leases;
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use payment_json::PaymentJson;
@@ -135,135 +125,6 @@ pub(crate) use payment_list::{PaymentSource, PaymentsFrom};
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
 pub(crate) use transaction_list::{TransactionEntry, TransactionsFrom};
-
-/// The records of the server, and the work that waits.
-#[async_trait]
-pub(crate) trait Store: Send + Sync + 'static {
-    /// Makes a change durable as a whole, if its conditions hold.
-    async fn commit(&self, change: Change) -> Result<Committed, CommitError>;
-
-    /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
-    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>>;
-    /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
-    /// the time of the last one. Other queues have none.
-    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>>;
-    /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
-    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>>;
-    /// Extends a claim to the end of `lease`. Returns whether it still counts.
-    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool>;
-    /// Ends claims. The rest of the work can be claimed again at once.
-    async fn release(&self, claims: &[Claim]) -> Result<()>;
-    /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
-    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize>;
-
-    /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
-    async fn prove_readiness(&self) -> Result<()> {
-        Ok(())
-    }
-
-    /// The backups that the engine makes, if it does.
-    fn backups(&self) -> Option<&dyn Backups> {
-        None
-    }
-
-    /// The counts of requests that all servers on the store share, if it may have several servers.
-    fn request_counts(&self) -> Option<&dyn RequestCounts> {
-        None
-    }
-
-    /// The API key with this hash, revoked or not.
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>>;
-    /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
-    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>>;
-    /// The API keys of one workspace, oldest first.
-    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>>;
-    /// A workspace by its id.
-    async fn workspace(&self, id: &str) -> Result<Option<Workspace>>;
-    /// All workspaces, oldest first. For an operator, not for a request.
-    async fn workspaces(&self) -> Result<Vec<Workspace>>;
-    /// The workspace of a developer.
-    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>>;
-
-    /// A developer's balance and volume in one currency.
-    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals>;
-    /// The totals of the days from the first to the last one in a currency, oldest first, without days that have no payments.
-    /// Reads a record of each day, so the caller bounds their number.
-    async fn days(&self, scope: &Scope, currency: Currency, days: RangeInclusive<Day>)
-    -> Result<Vec<(Day, DayTotals)>>;
-    /// A developer's app by its id.
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>>;
-    /// A part of the log of a scope's requests.
-    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>>;
-    /// A developer's apps, oldest first.
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>>;
-
-    /// The stored response of an idempotency key, however old.
-    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>>;
-
-    /// A payment's session, in any scope.
-    async fn session(&self, id: &PaymentId) -> Result<Option<Session>>;
-    /// Every payment whose refund needs manual settlement, oldest first.
-    async fn manual_settlements(&self) -> Result<Vec<Session>>;
-    /// Every payment that needs manual review, oldest first.
-    async fn manual_reviews(&self) -> Result<Vec<Session>>;
-    /// What all developers' records add up to.
-    async fn gauges(&self) -> Result<Gauges>;
-    /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
-    /// delivery is made.
-    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>>;
-    /// A gateway's stored token.
-    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>>;
-    /// A payment of a scope, as the API serves it.
-    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>>;
-    /// A page of a scope's payments, newest first, of one public status or of all.
-    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>>;
-    /// At most `at_most` of a scope's payments, newest first. Fewer are the rest.
-    async fn payments_from(
-        &self,
-        scope: &Scope,
-        source: &PaymentSource,
-        from: &PaymentsFrom,
-        at_most: usize,
-    ) -> Result<Vec<(PaymentId, PaymentJson)>>;
-
-    /// A webhook endpoint, in any scope.
-    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>>;
-    /// At most `at_most` webhook endpoints of a developer, oldest first, strictly after `after`.
-    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>>;
-    /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
-    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>>;
-    /// At most `at_most` entries of the list of a scope's events; `None` if it has no such event to begin after.
-    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>>;
-    /// The payment of a scope's event.
-    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>>;
-    /// The events of each of these different payments of a scope, oldest first. Leaves out payments that are not there.
-    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>>;
-    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
-    /// with.
-    async fn transactions(
-        &self,
-        scope: &Scope,
-        from: &TransactionsFrom,
-        at_most: usize,
-    ) -> Result<Option<Vec<TransactionEntry>>>;
-    /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
-    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>>;
-    /// At most `at_most` deliveries to an endpoint of a scope, oldest first.
-    async fn deliveries_from(
-        &self,
-        scope: &Scope,
-        to: &WebhookId,
-        from: &DeliveriesFrom,
-        at_most: usize,
-    ) -> Result<Vec<Outgoing>>;
-    /// A page of a developer's deliveries, newest first, to one endpoint or to all.
-    async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>>;
-
-    /// At most `at_most` deliveries of an endpoint's outbox, oldest first.
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead>;
-    /// A delivery by its id.
-    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>>;
-}
 
 /// What all developers' records add up to.
 #[derive(Debug, Default, PartialEq, Eq)]

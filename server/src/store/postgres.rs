@@ -11,7 +11,7 @@ pub(crate) use super::bytes::postgres::{Closing, DatabaseClock, OpenError, Sourc
 use super::{
     Migration,
     bytes::postgres::{Moment, NewTables, Postgres},
-    layout::{Claims, LayoutStore},
+    layout::{Claims, Placed},
 };
 use crate::{ambient::Ambient, metrics::Commits};
 
@@ -21,9 +21,9 @@ const NEW: NewTables = NewTables { cells: 8, views: include_str!("postgres.sql")
 const TIDY: Duration = Duration::from_secs(60);
 
 /// A store in a database.
-pub(crate) type PostgresStore = LayoutStore<Postgres>;
+pub(crate) type PostgresStore = Placed<Postgres>;
 /// A store in a database as of one moment.
-pub(crate) type PostgresSnapshot = LayoutStore<Moment>;
+pub(crate) type PostgresSnapshot = Placed<Moment>;
 
 impl PostgresStore {
     /// A store that has not asked its database for anything yet. Until it has [begun](Self::begin), it is unavailable.

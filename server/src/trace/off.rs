@@ -18,7 +18,7 @@ pub(crate) fn request<F>(_: &HeaderMap, _: &Method, _: &'static str, _: &HeaderV
     answer
 }
 
-pub(crate) fn commit(store: &dyn Store, change: Change) -> impl Future<Output = Result<Committed, CommitError>> + Send {
+pub(crate) fn commit(store: &Store, change: Change) -> impl Future<Output = Result<Committed, CommitError>> + Send {
     store.commit(change)
 }
 

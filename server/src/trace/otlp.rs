@@ -125,7 +125,7 @@ pub(crate) async fn request<F: Future<Output = Response>>(
 }
 
 /// Commits a change. The deliveries of its events join the trace.
-pub(crate) async fn commit(store: &dyn Store, change: Change) -> Result<Committed, CommitError> {
+pub(crate) async fn commit(store: &Store, change: Change) -> Result<Committed, CommitError> {
     let Some(traces) = TRACES.get() else { return store.commit(change).await };
     let event = |write: &Write| match write {
         Write::Payment(payment) => payment.event.as_ref().map(|event| event.id.clone()),

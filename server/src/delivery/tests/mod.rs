@@ -26,7 +26,7 @@ use crate::{
     ambient::Ambient,
     domain::{Endpoint, Outgoing, Scope, Session},
     metrics::Metrics,
-    store::{Change, EventWrite, PaymentWrite, Store, Write, layout::MemoryStore},
+    store::{Change, EventWrite, PaymentWrite, Write, layout::MemoryStore},
 };
 
 /// The runtime's clock, and random bytes that count.
@@ -86,7 +86,7 @@ impl Server {
 
     fn on(store: Arc<MemoryStore>, ambient: Arc<dyn Ambient>, shop: Arc<Shop>) -> Self {
         let (metrics, signal) = (Metrics::new(), Arc::<FanOutSignal>::default());
-        let as_store = Arc::clone(&store) as Arc<dyn Store>;
+        let as_store = store.store();
         let (sender, deliveries) = (sender_to(&shop, &ambient), metrics.deliveries.clone());
         let dispatcher = Dispatcher::new(Arc::clone(&as_store), Arc::clone(&ambient), sender, deliveries, 8);
         let fan_out = FanOut {

@@ -45,7 +45,7 @@ const MAX_SAVES: usize = 8;
 pub(super) struct Tokens {
     client: Arc<GatewayClient>,
     credentials: Arc<BkashCredentials>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ambient: Arc<dyn Ambient>,
     /// A renewal is a task of its own: a customer who hangs up must not lose a token that bKash has granted.
     tasks: TaskTracker,
@@ -85,7 +85,7 @@ impl Tokens {
     pub(super) fn new(
         client: Arc<GatewayClient>,
         credentials: Arc<BkashCredentials>,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         tasks: TaskTracker,
     ) -> Self {

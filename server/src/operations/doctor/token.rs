@@ -13,10 +13,7 @@ use crate::{
     gateway::{Credentials, Gateways},
     metrics::Metrics,
     service::{AdminReply, AdminRequest},
-    store::{
-        Store,
-        postgres::{PostgresStore, Target},
-    },
+    store::postgres::{PostgresStore, Target},
 };
 
 /// What became of asking for a token.
@@ -60,7 +57,7 @@ pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: 
 async fn at_database(args: &ServeArgs, credentials: Credentials, target: Target) -> Result<Asked, Failure> {
     let (ambient, metrics): (Arc<dyn Ambient>, _) = (Arc::new(OperatingSystem), Metrics::new());
     let (store, closing) = PostgresStore::open(target, &*ambient, metrics.commits.clone()).await?;
-    let store: Arc<dyn Store> = Arc::new(store);
+    let store = store.into_store();
     let (timeout, proxy) = (Duration::from_secs(args.gateway_timeout.into()), args.gateway_proxy.clone());
     let (calls, tasks) = (&metrics.gateways, TaskTracker::new());
     let gateways = Gateways::new(credentials, &store, &ambient, timeout, proxy, calls, &tasks)?;

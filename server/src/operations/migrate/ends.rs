@@ -110,7 +110,7 @@ impl Target {
 
     /// Notes how far the migration has come.
     pub(super) fn note(&self, migration: &Migration) -> Result<(), Failure> {
-        let store: &dyn Store = match self {
+        let store: &Store = match self {
             Self::Directory(store, _) => store,
             Self::Database(store, ..) => store,
         };

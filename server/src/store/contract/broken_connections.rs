@@ -101,11 +101,11 @@ impl Database {
 }
 
 /// The number of payments that a store counts.
-async fn payments(store: &Arc<dyn Store>) -> u64 {
+async fn payments(store: &Arc<Store>) -> u64 {
     store.gauges().await.unwrap().payments.iter().map(|(_, _, payments)| payments).sum()
 }
 
-async fn create(store: &Arc<dyn Store>, nth: u8) -> String {
+async fn create(store: &Arc<Store>, nth: u8) -> String {
     outcome(commit(store, vec![payment(new_payment(nth, at(0)))]).await)
 }
 

@@ -59,7 +59,7 @@ fn one_of_each() -> Vec<Write> {
 }
 
 /// Commits one of each kind and reads it.
-pub(super) async fn written(store: Arc<dyn Store>) -> String {
+pub(super) async fn written(store: Arc<Store>) -> String {
     commit(&store, one_of_each()).await.unwrap();
     store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
     commit(&store, vec![payment(paid(&new_payment(1, at(0)).session, at(1)))]).await.unwrap();
@@ -67,7 +67,7 @@ pub(super) async fn written(store: Arc<dyn Store>) -> String {
 }
 
 /// All that [`written`] wrote.
-pub(super) async fn read(store: Arc<dyn Store>) -> String {
+pub(super) async fn read(store: Arc<Store>) -> String {
     let (paid, lease) = (new_payment(1, at(0)).session.payment.id, lease(1, 0));
     let ping = ping(1, at(0), &endpoint(1)).delivery.id;
     let claims = store.claim(Queue::FanOut, &lease, 9).await.unwrap();
@@ -94,7 +94,7 @@ pub(super) async fn read(store: Arc<dyn Store>) -> String {
     )
 }
 
-pub(super) async fn a_change_is_whole_or_not_there(store: Arc<dyn Store>) {
+pub(super) async fn a_change_is_whole_or_not_there(store: Arc<Store>) {
     let mut writes = one_of_each();
     writes.push(Write::EndpointRemoved(Box::new(endpoint(2))));
     let change = Change { writes, ..keeping("one", 1, at(0), ClaimEnd::NotClaimed) };
@@ -111,7 +111,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<dyn Store>) {
     }
 }
 
-pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<dyn Store>) {
+pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<Store>) {
     let of_version: [fn(u64) -> Write; 8] = [
         |version| Write::Workspace(workspace(version)),
         |version| {
@@ -166,7 +166,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
     }
 }
 
-pub(super) async fn a_change_of_a_key_that_was_just_read_is_read_at_once(store: Arc<dyn Store>) {
+pub(super) async fn a_change_of_a_key_that_was_just_read_is_read_at_once(store: Arc<Store>) {
     for version in 0..3 {
         let (hash, mut key) = api_key(1, version);
         key.revoked_at = (version == 2).then(|| at(0));
@@ -179,7 +179,7 @@ pub(super) async fn a_change_of_a_key_that_was_just_read_is_read_at_once(store: 
     assert!(store.api_key(&api_key(2, 0).0).await.unwrap().is_none());
 }
 
-pub(super) async fn a_part_of_the_log_of_requests_is_read_by_its_place_in_its_own_scope(store: Arc<dyn Store>) {
+pub(super) async fn a_part_of_the_log_of_requests_is_read_by_its_place_in_its_own_scope(store: Arc<Store>) {
     let open = log_part(0);
     let full = LogPart { place: Place::of(7), number: 7, ..open.clone() };
     commit(&store, [&open, &full].map(|part| Write::LogPart(Box::new(part.clone()))).into()).await.unwrap();
@@ -190,7 +190,7 @@ pub(super) async fn a_part_of_the_log_of_requests_is_read_by_its_place_in_its_ow
     assert_eq!(store.log_part(&elsewhere, Place::Open).await.unwrap(), None);
 }
 
-pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: Arc<dyn Store>) {
+pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let before = new.session.clone();
     commit(&store, vec![payment(new)]).await.unwrap();
@@ -203,7 +203,7 @@ pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: A
     assert_eq!(store.totals(&scope(), Currency::Bdt).await.unwrap().payments, 1);
 }
 
-pub(super) async fn a_scope_never_has_more_endpoints_than_it_may(store: Arc<dyn Store>) {
+pub(super) async fn a_scope_never_has_more_endpoints_than_it_may(store: Arc<Store>) {
     let full = "the webhook endpoint limit of 2 is reached";
     let adding = (1..=5).map(|nth| commit(&store, vec![added(endpoint(nth), 2)]));
     let mut outcomes: Vec<_> = join_all(adding).await.into_iter().map(outcome).collect();
@@ -218,7 +218,7 @@ pub(super) async fn a_scope_never_has_more_endpoints_than_it_may(store: Arc<dyn 
     assert_eq!(store.endpoints(&scope(), None, 9).await.unwrap().len(), 2);
 }
 
-pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: Arc<dyn Store>) {
+pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: Arc<Store>) {
     store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
     commit(&store, vec![added(endpoint(1), 1), delivery(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
     let claim = store.claim(Queue::Lanes, &lease(1, 0), 1).await.unwrap().remove(0);
@@ -232,7 +232,7 @@ pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: 
     assert_eq!(outcome(commit(&store, vec![full(), stale()]).await), "the webhook endpoint limit of 1 is reached");
 }
 
-pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Store>) {
+pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<Store>) {
     let pay = async |nth: u8| {
         let new = new_payment(nth, at(nth.into()));
         let before = new.session.clone();
@@ -250,7 +250,7 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<dyn Stor
     assert_eq!(completed.map(|(.., count)| count).sum::<u64>(), 20, "{by_status:?}");
 }
 
-pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<dyn Store>) {
+pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<Store>) {
     let keys = [3, 1, 2].map(|nth| api_key(nth, 0));
     let second = Workspace {
         id: WorkspaceId::new(Slot::FIRST, at(1), [0; RANDOM_BYTES]),

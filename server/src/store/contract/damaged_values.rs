@@ -13,8 +13,8 @@ use super::{moving, samples::*};
 /// Records that stand alone: nothing says that they must be there.
 const ALONE: [&str; 4] = ["app/", "gateway-token/", "log/", "lease/"];
 
-fn dynamic(store: &Arc<MemoryStore>) -> Arc<dyn Store> {
-    Arc::clone(store) as Arc<dyn Store>
+fn dynamic(store: &Arc<MemoryStore>) -> Arc<Store> {
+    store.store()
 }
 
 async fn filled() -> Arc<MemoryStore> {

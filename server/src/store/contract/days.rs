@@ -16,14 +16,14 @@ fn day(text: &str) -> Day {
 }
 
 /// The totals of days in November in taka: the day of the month, payments created and paid, and their volume.
-async fn days(store: &Arc<dyn Store>, first: &str, last: &str) -> Vec<(i8, u64, u64, i128)> {
+async fn days(store: &Arc<Store>, first: &str, last: &str) -> Vec<(i8, u64, u64, i128)> {
     let found = store.days(&scope(), Currency::Bdt, day(first)..=day(last)).await.unwrap();
     let row =
         |(day, DayTotals { created, paid, volume_minor }): (Day, _)| (day.of_month(), created, paid, volume_minor);
     found.into_iter().map(row).collect()
 }
 
-pub(super) async fn a_payment_counts_on_the_day_of_its_creation_in_its_own_scope_and_currency(store: Arc<dyn Store>) {
+pub(super) async fn a_payment_counts_on_the_day_of_its_creation_in_its_own_scope_and_currency(store: Arc<Store>) {
     assert_eq!(days(&store, "2023-11-01", "2023-11-30").await, []);
     // The first day is the 14th. The second has no payment, and on the third all are paid.
     let new = [(1, 0), (2, SECOND), (3, 2 * DAY), (4, 3 * DAY)].map(|(nth, millis)| new_payment(nth, at(millis)));
@@ -50,7 +50,7 @@ pub(super) async fn a_payment_counts_on_the_day_of_its_creation_in_its_own_scope
     assert_eq!(store.days(&elsewhere, Currency::Bdt, all()).await.unwrap(), []);
 }
 
-pub(super) async fn payments_made_and_paid_at_once_add_up_on_their_day(store: Arc<dyn Store>) {
+pub(super) async fn payments_made_and_paid_at_once_add_up_on_their_day(store: Arc<Store>) {
     let pay = async |nth: u8| {
         let new = new_payment(nth, at(nth.into()));
         let before = new.session.clone();

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The part of the list, once it has what was committed: an engine may show an event a little later.
-async fn listed(store: &Arc<dyn Store>, from: EventsFrom, at_most: usize, expected: usize) -> Vec<EventEntry> {
+async fn listed(store: &Arc<Store>, from: EventsFrom, at_most: usize, expected: usize) -> Vec<EventEntry> {
     for _ in 0..1000 {
         let found = store.events(&scope(), &from, at_most).await.unwrap().unwrap();
         if found.len() >= expected {
@@ -33,7 +33,7 @@ fn ids(entries: &[EventEntry]) -> Vec<EventId> {
     entries.iter().map(|entry| entry.id.clone()).collect()
 }
 
-pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own_scope(store: Arc<dyn Store>) {
+pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own_scope(store: Arc<Store>) {
     assert_eq!(store.events(&scope(), &EventsFrom::Beginning, 9).await.unwrap().unwrap(), []);
     // The second is committed later and happened earlier.
     let writes = [new_payment(1, at(SECOND)), new_payment(2, at(0))];
@@ -57,7 +57,7 @@ pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own
     assert!(store.events(&scope(), &EventsFrom::After(unknown), 9).await.unwrap().is_none());
 }
 
-pub(super) async fn whoever_reads_on_after_an_event_misses_none_and_reads_none_twice(store: Arc<dyn Store>) {
+pub(super) async fn whoever_reads_on_after_an_event_misses_none_and_reads_none_twice(store: Arc<Store>) {
     let mut expected = Vec::new();
     for nth in 1..=100 {
         let write = new_payment(nth, at(i64::from(nth) * DAY));
@@ -78,7 +78,7 @@ pub(super) async fn whoever_reads_on_after_an_event_misses_none_and_reads_none_t
     assert!(from_time.ends_with(&expected[89..]));
 }
 
-pub(super) async fn an_event_keeps_its_data_in_the_list_when_its_payment_changes(store: Arc<dyn Store>) {
+pub(super) async fn an_event_keeps_its_data_in_the_list_when_its_payment_changes(store: Arc<Store>) {
     let created = new_payment(1, at(0));
     let completed = paid(&created.session, at(SECOND));
     let expected = [event_of(&created), event_of(&completed)];
@@ -91,7 +91,7 @@ pub(super) async fn an_event_keeps_its_data_in_the_list_when_its_payment_changes
     assert_eq!(found, [(id, expected.to_vec())]);
 }
 
-pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(store: Arc<dyn Store>) {
+pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(store: Arc<Store>) {
     let hook = endpoint(1);
     commit(&store, vec![added(hook.clone(), 9)]).await.unwrap();
     let created = new_payment(1, at(0));
@@ -120,7 +120,7 @@ pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(
     assert_eq!(store.deliveries_of(&other, &id, 9).await.unwrap().len(), 0);
 }
 
-pub(super) async fn whoever_reads_on_through_the_deliveries_to_an_endpoint_misses_none(store: Arc<dyn Store>) {
+pub(super) async fn whoever_reads_on_through_the_deliveries_to_an_endpoint_misses_none(store: Arc<Store>) {
     commit(&store, vec![added(endpoint(1), 9), added(endpoint(2), 9)]).await.unwrap();
     let mut expected = Vec::new();
     for nth in 0..100 {

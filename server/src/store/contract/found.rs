@@ -17,14 +17,14 @@ use crate::{
 
 const USED: &str = "another payment has this value, which must be unique";
 
-async fn part(store: &Arc<dyn Store>, source: &PaymentSource, from: &PaymentsFrom, at_most: usize) -> Vec<PaymentId> {
+async fn part(store: &Arc<Store>, source: &PaymentSource, from: &PaymentsFrom, at_most: usize) -> Vec<PaymentId> {
     let found = store.payments_from(&scope(), source, from, at_most).await.unwrap();
     assert!(found.iter().all(|(id, json)| json.0.contains(&format!(r#""id":"{id}""#))));
     found.into_iter().map(|(id, _)| id).collect()
 }
 
 /// All parts of a list, each after the last payment of the one before.
-async fn all_parts(store: &Arc<dyn Store>, source: &PaymentSource, at_most: usize) -> Vec<PaymentId> {
+async fn all_parts(store: &Arc<Store>, source: &PaymentSource, at_most: usize) -> Vec<PaymentId> {
     let mut found: Vec<PaymentId> = Vec::new();
     loop {
         let from = PaymentsFrom { after: found.last().cloned(), ..PaymentsFrom::default() };
@@ -41,7 +41,7 @@ fn found_by(lookup: Option<Lookup>) -> PaymentSource {
     PaymentSource::Lookup(lookup.unwrap())
 }
 
-pub(super) async fn whoever_reads_on_after_a_payment_misses_none_and_reads_none_twice(store: Arc<dyn Store>) {
+pub(super) async fn whoever_reads_on_after_a_payment_misses_none_and_reads_none_twice(store: Arc<Store>) {
     let (mut expected, mut completed) = (Vec::new(), Vec::new());
     for nth in 0..80 {
         let write = new_payment_with(nth, at(i64::from(nth) * SECOND), r#""customerPhone": "01712345678","#);
@@ -78,7 +78,7 @@ pub(super) async fn whoever_reads_on_after_a_payment_misses_none_and_reads_none_
     }
 }
 
-pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<dyn Store>) {
+pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<Store>) {
     let mut made = Vec::new();
     for nth in 0..150_u8 {
         let field = if nth % 2 == 0 { r#""customerEmail": "a@shop.example","# } else { "" };
@@ -104,7 +104,7 @@ pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<dy
 }
 
 pub(super) async fn a_payment_is_found_by_each_of_its_values_in_their_normal_form_and_in_its_own_scope(
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
 ) {
     let fields = [
         r#""merchantTransactionId": "A-17", "customerEmail": " Asha@Shop.example", "customerPhone": "+880 1712-345678","#,
@@ -137,7 +137,7 @@ pub(super) async fn a_payment_is_found_by_each_of_its_values_in_their_normal_for
     }
 }
 
-pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(store: Arc<dyn Store>) {
+pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(store: Arc<Store>) {
     let unique = |nth: u8, reference: &str| {
         let fields = format!(r#""merchantTransactionId": "{reference}","#);
         let mut write = new_payment_with(nth, at(i64::from(nth)), &fields);

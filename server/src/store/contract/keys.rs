@@ -8,11 +8,11 @@ use payments_core::RawJson;
 use super::samples::*;
 use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Store, Write};
 
-async fn body_of(store: &Arc<dyn Store>, text: &str) -> Option<RawJson> {
+async fn body_of(store: &Arc<Store>, text: &str) -> Option<RawJson> {
     store.stored_response(&key(text)).await.unwrap().map(|response| response.body)
 }
 
-pub(super) async fn a_response_is_kept_under_a_key_for_a_day(store: Arc<dyn Store>) {
+pub(super) async fn a_response_is_kept_under_a_key_for_a_day(store: Arc<Store>) {
     for (body, time, expected) in
         [(1, 0, COMMITTED), (2, 0, KEY_USED), (3, DAY - 1, KEY_USED), (4, DAY, COMMITTED), (5, DAY + 1, KEY_USED)]
     {
@@ -26,7 +26,7 @@ pub(super) async fn a_response_is_kept_under_a_key_for_a_day(store: Arc<dyn Stor
     assert_eq!(body_of(&store, "another").await, None);
 }
 
-pub(super) async fn of_responses_kept_under_a_key_at_once_one_succeeds_and_the_others_get_it(store: Arc<dyn Store>) {
+pub(super) async fn of_responses_kept_under_a_key_at_once_one_succeeds_and_the_others_get_it(store: Arc<Store>) {
     let keeps = (0..8).map(|body| store.commit(keeping("one", body, at(body), ClaimEnd::NotClaimed)));
     let outcomes = join_all(keeps).await;
     let kept = body_of(&store, "one").await.unwrap();
@@ -40,7 +40,7 @@ pub(super) async fn of_responses_kept_under_a_key_at_once_one_succeeds_and_the_o
     }
 }
 
-pub(super) async fn a_response_that_an_event_holds_too_stays_as_it_was(store: Arc<dyn Store>) {
+pub(super) async fn a_response_that_an_event_holds_too_stays_as_it_was(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let (before, body) = (new.session.clone(), RawJson::of(&new.session.payment).unwrap());
     let (key, fingerprint) = (key("one"), "v2:1".to_owned());
@@ -55,7 +55,7 @@ pub(super) async fn a_response_that_an_event_holds_too_stays_as_it_was(store: Ar
     assert_eq!(body_of(&store, "two").await, Some(response(2)), "one that is not what the event holds");
 }
 
-pub(super) async fn a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends(store: Arc<dyn Store>) {
+pub(super) async fn a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends(store: Arc<Store>) {
     const LEASE: i64 = 20 * SECOND;
     let claim = async |nth, now| outcome(commit(&store, vec![claiming("one", nth, at(now), at(now + LEASE))]).await);
     let release = async |nth| commit(&store, vec![Write::KeyReleased(key("one"), token(nth))]).await.unwrap();
@@ -79,7 +79,7 @@ pub(super) async fn a_key_has_one_holder_until_it_finishes_releases_or_its_lease
     assert_eq!(finish(ClaimEnd::Held(token(6)), 3 + 2 * LEASE + 2 * DAY).await, COMMITTED);
 }
 
-pub(super) async fn a_claim_on_a_key_that_was_made_before_the_clock_went_back_ends(store: Arc<dyn Store>) {
+pub(super) async fn a_claim_on_a_key_that_was_made_before_the_clock_went_back_ends(store: Arc<Store>) {
     const LEASE: i64 = 20 * SECOND;
     let claim = async |nth, now| outcome(commit(&store, vec![claiming("one", nth, at(now), at(now + LEASE))]).await);
     assert_eq!(claim(1, 0).await, COMMITTED);

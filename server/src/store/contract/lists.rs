@@ -10,7 +10,7 @@ use crate::{
     store::{OutboxHead, PaymentSource, PaymentsFrom, Queue, Store, Write},
 };
 
-async fn ids_from_all_pages(store: &Arc<dyn Store>, limit: u32) -> Vec<PaymentId> {
+async fn ids_from_all_pages(store: &Arc<Store>, limit: u32) -> Vec<PaymentId> {
     let (mut ids, mut page) = (Vec::new(), 1);
     loop {
         let found = payments(store, page, limit).await;
@@ -24,14 +24,14 @@ async fn ids_from_all_pages(store: &Arc<dyn Store>, limit: u32) -> Vec<PaymentId
     }
 }
 
-async fn create(store: &Arc<dyn Store>, nth: u8, millis: i64) -> PaymentId {
+async fn create(store: &Arc<Store>, nth: u8, millis: i64) -> PaymentId {
     let new = new_payment(nth, at(millis));
     let id = new.session.payment.id.clone();
     commit(store, vec![payment(new)]).await.unwrap();
     id
 }
 
-pub(super) async fn payments_are_listed_newest_first_and_an_order_once_seen_never_changes(store: Arc<dyn Store>) {
+pub(super) async fn payments_are_listed_newest_first_and_an_order_once_seen_never_changes(store: Arc<Store>) {
     let mut made = Vec::new();
     for nth in 1..=5 {
         made.insert(0, create(&store, nth, i64::from(nth) * SECOND).await);
@@ -52,7 +52,7 @@ pub(super) async fn payments_are_listed_newest_first_and_an_order_once_seen_neve
     assert_eq!((page.total, page.page, page.limit, page.items), (9, 3, 4, seen[8..].to_vec()));
 }
 
-pub(super) async fn whoever_pages_through_a_list_misses_none_that_was_there_at_the_beginning(store: Arc<dyn Store>) {
+pub(super) async fn whoever_pages_through_a_list_misses_none_that_was_there_at_the_beginning(store: Arc<Store>) {
     let mut first = HashSet::new();
     for nth in 0..30 {
         first.insert(create(&store, nth, nth.into()).await);
@@ -78,7 +78,7 @@ pub(super) async fn whoever_pages_through_a_list_misses_none_that_was_there_at_t
     tokio::join!(arriving, paging, counting);
 }
 
-pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store: Arc<dyn Store>) {
+pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store: Arc<Store>) {
     let of = async |status| {
         let page = payment_page(&store, Some(&status), page_of(1, 9)).await;
         assert_eq!(page.total, page.items.len() as u64);
@@ -101,7 +101,7 @@ pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store
     assert_eq!((second.total, &second.items[0].id), (2, &ids[1]));
 }
 
-pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_in_its_own_scope_alone(store: Arc<dyn Store>) {
+pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_in_its_own_scope_alone(store: Arc<Store>) {
     let first = new_payment(1, at(0));
     let (id, scope) = (first.session.payment.id.clone(), scope());
     let others = [
@@ -124,7 +124,7 @@ pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_in_its_ow
     }
 }
 
-pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<dyn Store>) {
+pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<Store>) {
     let waiting = async || {
         let (settlements, reviews) = (store.manual_settlements().await.unwrap(), store.manual_reviews().await.unwrap());
         (settlements.len(), reviews.len())
@@ -161,7 +161,7 @@ pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<
     }
 }
 
-pub(super) async fn a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came(store: Arc<dyn Store>) {
+pub(super) async fn a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came(store: Arc<Store>) {
     let next = async |after: Option<u8>| {
         let after = after.map(|nth| endpoint(nth).endpoint.id);
         let found = store.endpoints(&scope(), after.as_ref(), 2).await.unwrap();
@@ -178,7 +178,7 @@ pub(super) async fn a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came
     assert_eq!(next(Some(7)).await, []);
 }
 
-pub(super) async fn an_outbox_begins_with_the_oldest_however_late_it_came(store: Arc<dyn Store>) {
+pub(super) async fn an_outbox_begins_with_the_oldest_however_late_it_came(store: Arc<Store>) {
     let to = endpoint(1);
     let head = async |at_most| store.outbox(&to.endpoint.id, at_most).await.unwrap();
     let ids = |nths: &[u8]| nths.iter().map(|nth| ping(*nth, at(0), &to).delivery.id).collect::<Vec<_>>();
@@ -199,7 +199,7 @@ pub(super) async fn an_outbox_begins_with_the_oldest_however_late_it_came(store:
     assert_eq!((all.total, all.items.len(), of_one.total, of_one.items.len()), (4, 4, 3, 3));
 }
 
-pub(super) async fn a_clock_that_steps_back_changes_no_list_and_no_outbox(store: Arc<dyn Store>) {
+pub(super) async fn a_clock_that_steps_back_changes_no_list_and_no_outbox(store: Arc<Store>) {
     commit(&store, vec![added(endpoint(1), 9)]).await.unwrap();
     let later = create(&store, 1, DAY).await;
     commit(&store, vec![delivery(&ping(1, at(DAY), &endpoint(1)))]).await.unwrap();
@@ -213,7 +213,7 @@ pub(super) async fn a_clock_that_steps_back_changes_no_list_and_no_outbox(store:
     assert_eq!(store.claim(Queue::Lanes, &lease(1, 0), 9).await.unwrap().len(), 1);
 }
 
-pub(super) async fn every_page_of_a_long_list_has_what_the_ones_before_it_leave(store: Arc<dyn Store>) {
+pub(super) async fn every_page_of_a_long_list_has_what_the_ones_before_it_leave(store: Arc<Store>) {
     const PAYMENTS: i64 = 1_100;
     let new: Vec<_> = (0..PAYMENTS).map(|nth| new_payment(1, at(nth))).collect();
     for some in new.chunks(100) {

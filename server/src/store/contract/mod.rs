@@ -52,7 +52,7 @@ use crate::{ambient::OperatingSystem, metrics::Metrics};
 trait Engine {
     /// An engine whose store is empty.
     async fn new() -> Self;
-    fn store(&self) -> Arc<dyn Store>;
+    fn store(&self) -> Arc<Store>;
     /// The same store after an orderly end and a start.
     async fn restarted(self) -> Self;
     /// Checks the store, if the engine can.
@@ -69,8 +69,8 @@ impl Engine for Memory {
         Self(Arc::default())
     }
 
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.0) as Arc<dyn Store>
+    fn store(&self) -> Arc<Store> {
+        self.0.store()
     }
 
     async fn restarted(self) -> Self {
@@ -109,8 +109,8 @@ impl Engine for Embedded {
         Self::open(tempfile::tempdir().unwrap())
     }
 
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
+    fn store(&self) -> Arc<Store> {
+        self.store.store()
     }
 
     async fn restarted(self) -> Self {
@@ -200,8 +200,8 @@ impl Engine for Postgres {
         Self::open(Target::new(&cluster_url().await.into(), None).unwrap().with_schema(&schema)).await
     }
 
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
+    fn store(&self) -> Arc<Store> {
+        self.store.store()
     }
 
     async fn restarted(self) -> Self {

@@ -43,7 +43,7 @@ impl Moved for Postgres {
 }
 
 /// Writes records of every kind.
-pub(super) async fn fill(store: Arc<dyn Store>) {
+pub(super) async fn fill(store: Arc<Store>) {
     changes::written(Arc::clone(&store)).await;
     commit(&store, vec![claiming("two", 1, at(0), at(DAY)), Write::LogPart(Box::new(log_part(0)))]).await.unwrap();
     let new = new_payment(3, at(3));

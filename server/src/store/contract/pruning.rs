@@ -8,7 +8,7 @@ use crate::{
     store::{ClaimEnd, Prunable, Store, Write},
 };
 
-pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_asked(store: Arc<dyn Store>) {
+pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_asked(store: Arc<Store>) {
     // Two are of one moment, and a key is used again after its day.
     for (text, time) in [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("a", DAY / SECOND + 2)] {
         store.commit(keeping(text, time, at(time * SECOND), ClaimEnd::NotClaimed)).await.unwrap();
@@ -32,7 +32,7 @@ pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_
 }
 
 /// The holders of keys that are claimed at a time, by the keys' names.
-async fn claimed(store: &Arc<dyn Store>, texts: &str, millis: i64) -> String {
+async fn claimed(store: &Arc<Store>, texts: &str, millis: i64) -> String {
     let mut claimed = String::new();
     for text in texts.chars() {
         let name = text.to_string();
@@ -42,7 +42,7 @@ async fn claimed(store: &Arc<dyn Store>, texts: &str, millis: i64) -> String {
     claimed
 }
 
-pub(super) async fn ended_claims_on_keys_are_dropped_the_oldest_first(store: Arc<dyn Store>) {
+pub(super) async fn ended_claims_on_keys_are_dropped_the_oldest_first(store: Arc<Store>) {
     for (text, until) in [("a", 3), ("b", 1), ("c", 2), ("d", 5)] {
         commit(&store, vec![claiming(text, 1, at(0), at(until * SECOND))]).await.unwrap();
     }
@@ -55,7 +55,7 @@ pub(super) async fn ended_claims_on_keys_are_dropped_the_oldest_first(store: Arc
     assert_eq!(claimed(&store, "abcd", 500).await, "d");
 }
 
-pub(super) async fn a_claim_that_takes_over_while_the_old_one_is_dropped_stays(store: Arc<dyn Store>) {
+pub(super) async fn a_claim_that_takes_over_while_the_old_one_is_dropped_stays(store: Arc<Store>) {
     for nth in 0..20 {
         let text = nth.to_string();
         commit(&store, vec![claiming(&text, 1, at(0), at(SECOND))]).await.unwrap();
@@ -73,7 +73,7 @@ pub(super) async fn a_claim_that_takes_over_while_the_old_one_is_dropped_stays(s
     }
 }
 
-async fn is_full(store: &Arc<dyn Store>, outgoing: &Outgoing) -> bool {
+async fn is_full(store: &Arc<Store>, outgoing: &Outgoing) -> bool {
     let stored = store.outgoing(&outgoing.delivery.id).await.unwrap().unwrap().delivery;
     let is_full = stored.payload.as_str() == outgoing.delivery.payload.as_str();
     assert!(is_full || stored.payload.as_str().ends_with(r#""data":{}}"#), "{}", stored.payload.as_str());
@@ -81,9 +81,7 @@ async fn is_full(store: &Arc<dyn Store>, outgoing: &Outgoing) -> bool {
     is_full
 }
 
-pub(super) async fn ended_deliveries_are_redacted_the_oldest_first_and_a_pending_one_holds_up_none(
-    store: Arc<dyn Store>,
-) {
+pub(super) async fn ended_deliveries_are_redacted_the_oldest_first_and_a_pending_one_holds_up_none(store: Arc<Store>) {
     let pings: Vec<_> = (0..6).map(|nth| ping(nth, at(i64::from(nth) * SECOND), &endpoint(1))).collect();
     commit(&store, pings.iter().map(delivery).collect()).await.unwrap();
     for ping in pings.iter().filter(|ping| ping.delivery.id != pings[2].delivery.id) {
@@ -107,7 +105,7 @@ pub(super) async fn ended_deliveries_are_redacted_the_oldest_first_and_a_pending
     assert_eq!(full().await, [4, 5], "its time was over when it ended");
 }
 
-pub(super) async fn a_delivery_that_ends_after_those_of_its_time_were_redacted_is_redacted(store: Arc<dyn Store>) {
+pub(super) async fn a_delivery_that_ends_after_those_of_its_time_were_redacted_is_redacted(store: Arc<Store>) {
     let (early, late) = (ping(1, at(0), &endpoint(1)), ping(2, at(SECOND), &endpoint(1)));
     commit(&store, vec![delivery(&late), end(&late)]).await.unwrap();
     assert_eq!(store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap(), 1);
@@ -119,7 +117,7 @@ pub(super) async fn a_delivery_that_ends_after_those_of_its_time_were_redacted_i
     assert!(!is_full(&store, &early).await);
 }
 
-pub(super) async fn a_delivery_that_waits_for_its_next_attempt_keeps_its_payload(store: Arc<dyn Store>) {
+pub(super) async fn a_delivery_that_waits_for_its_next_attempt_keeps_its_payload(store: Arc<Store>) {
     let ping = ping(1, at(0), &endpoint(1));
     commit(&store, vec![delivery(&ping), wait(&ping, at(DAY))]).await.unwrap();
     assert_eq!(store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap(), 1, "it is passed and counts");

@@ -48,7 +48,7 @@ pub(super) fn workspace(version: u64) -> Workspace {
 }
 
 /// Commits writes that stand under no condition but their own.
-pub(super) async fn commit(store: &Arc<dyn Store>, writes: Vec<Write>) -> Result<Committed, CommitError> {
+pub(super) async fn commit(store: &Arc<Store>, writes: Vec<Write>) -> Result<Committed, CommitError> {
     store.commit(Change { writes, ..Change::default() }).await
 }
 
@@ -305,7 +305,7 @@ pub(super) fn page_of(page: u32, limit: u32) -> PageRequest {
 }
 
 /// A page of payments, of one public status or of all.
-pub(super) async fn payment_page(store: &Arc<dyn Store>, status: Option<&Status>, page: PageRequest) -> Page<Payment> {
+pub(super) async fn payment_page(store: &Arc<Store>, status: Option<&Status>, page: PageRequest) -> Page<Payment> {
     parsed(store.payments(&scope(), status, page).await.unwrap())
 }
 
@@ -316,7 +316,7 @@ pub(super) fn parsed(page: Page<PaymentJson>) -> Page<Payment> {
 }
 
 /// The ids of a page of payments of every status.
-pub(super) async fn payments(store: &Arc<dyn Store>, page: u32, limit: u32) -> Page<PaymentId> {
+pub(super) async fn payments(store: &Arc<Store>, page: u32, limit: u32) -> Page<PaymentId> {
     let Page { items, total, page, limit, unknown } = payment_page(store, None, page_of(page, limit)).await;
     Page { items: items.into_iter().map(|payment| payment.id).collect(), total, page, limit, unknown }
 }

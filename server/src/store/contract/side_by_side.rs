@@ -79,7 +79,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A store and what was claimed of it.
 struct Side {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// Claims and the ends of their leases.
     claims: Vec<(Claim, i64)>,
     /// The latest time of any claim. A lease that has ended by then may or may not count, so no claim is earlier.
@@ -92,7 +92,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(store: Arc<dyn Store>) -> Self {
+    fn new(store: Arc<Store>) -> Self {
         Self {
             store,
             claims: vec![],
@@ -318,7 +318,7 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
             side.step(step).await;
         }
         let read = side.read().await;
-        side.store = Arc::new(MemoryStore::default());
+        side.store = MemoryStore::default().into_store();
         let directory = engine.close();
 
         let target = new_database().await;
@@ -327,7 +327,7 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
         let engine = Postgres::open(target).await;
         side.store = engine.store();
         prop_assert_eq!(&side.read().await, &read);
-        side.store = Arc::new(MemoryStore::default());
+        side.store = MemoryStore::default().into_store();
         let engine = check(engine).await;
 
         let (target, directory) = (engine.close().await, tempfile::tempdir().unwrap());

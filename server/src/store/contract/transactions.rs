@@ -12,12 +12,7 @@ use crate::{
 };
 
 /// The part of the list, once it has what was committed: an engine may show a transaction a little later.
-async fn listed(
-    store: &Arc<dyn Store>,
-    from: TransactionsFrom,
-    at_most: usize,
-    expected: usize,
-) -> Vec<TransactionEntry> {
+async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expected: usize) -> Vec<TransactionEntry> {
     for _ in 0..1000 {
         let found = store.transactions(&scope(), &from, at_most).await.unwrap().unwrap();
         if found.len() >= expected {
@@ -39,7 +34,7 @@ fn entry(write: &PaymentWrite, balance_minor: i128) -> TransactionEntry {
 }
 
 /// A payment of 100.00 that is made and paid, of which the merchant gets 97.50.
-async fn pay(store: &Arc<dyn Store>, nth: u8, millis: i64) -> PaymentWrite {
+async fn pay(store: &Arc<Store>, nth: u8, millis: i64) -> PaymentWrite {
     let created = new_payment(nth, at(millis));
     let completed = paid(&created.session, at(millis + 1));
     for write in [created, completed.clone()] {
@@ -48,7 +43,7 @@ async fn pay(store: &Arc<dyn Store>, nth: u8, millis: i64) -> PaymentWrite {
     completed
 }
 
-pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_after_it(store: Arc<dyn Store>) {
+pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_after_it(store: Arc<Store>) {
     assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
     // The second is committed later and happened earlier.
     let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
@@ -72,7 +67,7 @@ pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_
     }
 }
 
-pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice(store: Arc<dyn Store>) {
+pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice(store: Arc<Store>) {
     let mut expected = Vec::new();
     for nth in 1..=70 {
         let write = pay(&store, nth, i64::from(nth) * DAY).await;

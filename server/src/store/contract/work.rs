@@ -11,12 +11,12 @@ use crate::{
     store::{Change, Claim, OutboxHead, PaymentWrite, Queue, Store, Work, Write},
 };
 
-async fn claim(store: &Arc<dyn Store>, queue: Queue, server: u8, millis: i64) -> Vec<Claim> {
+async fn claim(store: &Arc<Store>, queue: Queue, server: u8, millis: i64) -> Vec<Claim> {
     store.claim(queue, &lease(server, millis), 9).await.unwrap()
 }
 
 /// Puts a delivery into an endpoint's outbox.
-async fn fill_lane(store: &Arc<dyn Store>, nth: u8) -> Work {
+async fn fill_lane(store: &Arc<Store>, nth: u8) -> Work {
     commit(store, vec![delivery(&ping(nth, at(0), &endpoint(nth)))]).await.unwrap();
     Work::Lane(endpoint(nth).endpoint.id)
 }
@@ -25,7 +25,7 @@ fn works(claims: &[Claim]) -> Vec<Work> {
     claims.iter().map(|claim| claim.work.clone()).collect()
 }
 
-pub(super) async fn work_has_one_holder_until_it_is_released_or_its_lease_ends(store: Arc<dyn Store>) {
+pub(super) async fn work_has_one_holder_until_it_is_released_or_its_lease_ends(store: Arc<Store>) {
     assert_eq!(claim(&store, Queue::Lanes, 1, 0).await, []);
     let lanes = [fill_lane(&store, 1).await, fill_lane(&store, 2).await];
     let first = store.claim(Queue::Lanes, &lease(1, 0), 1).await.unwrap();
@@ -46,7 +46,7 @@ pub(super) async fn work_has_one_holder_until_it_is_released_or_its_lease_ends(s
     assert_eq!(claim(&store, Queue::Lanes, 1, DAY).await, [], "nothing is left to do");
 }
 
-pub(super) async fn a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed(store: Arc<dyn Store>) {
+pub(super) async fn a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed(store: Arc<Store>) {
     fill_lane(&store, 1).await;
     let first = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
     assert!(store.renew(&first, &lease(1, 9_000)).await.unwrap());
@@ -59,7 +59,7 @@ pub(super) async fn a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_
     assert!(!store.renew(&second, &lease(2, 20_000)).await.unwrap());
 }
 
-pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(store: Arc<dyn Store>) {
+pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(store: Arc<Store>) {
     fill_lane(&store, 1).await;
     let finish = async |claim: &Claim| {
         let change = Change { under: vec![claim.clone()], ..Change::of(end(&ping(1, at(0), &endpoint(1)))) };
@@ -78,7 +78,7 @@ pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(sto
     assert_eq!(store.outbox(&endpoint(1).endpoint.id, 9).await.unwrap().ids.len(), 0);
 }
 
-pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it(store: Arc<dyn Store>) {
+pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it(store: Arc<Store>) {
     let lane = endpoint(1).endpoint.id;
     let claim_lane = async |server, millis| store.claim_lane(&lane, &lease(server, millis)).await.unwrap();
     assert_eq!(claim_lane(1, 0).await, None);
@@ -92,7 +92,7 @@ pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_ha
     assert_eq!(claim_lane(1, 0).await, None);
 }
 
-pub(super) async fn of_a_payments_events_the_later_waits_while_the_earlier_is_claimed(store: Arc<dyn Store>) {
+pub(super) async fn of_a_payments_events_the_later_waits_while_the_earlier_is_claimed(store: Arc<Store>) {
     let (new, other) = (new_payment(1, at(0)), new_payment(2, at(SECOND)));
     let paid = paid(&new.session, at(2 * SECOND));
     let of = |write: &PaymentWrite| vec![Work::FanOut(write.event.as_ref().unwrap().id.clone())];
@@ -115,7 +115,7 @@ pub(super) async fn of_a_payments_events_the_later_waits_while_the_earlier_is_cl
     assert_eq!(works(&claim(&store, Queue::FanOut, 1, 10_000).await), [first, second].concat());
 }
 
-pub(super) async fn an_endpoint_committed_before_a_payments_change_receives_its_event(store: Arc<dyn Store>) {
+pub(super) async fn an_endpoint_committed_before_a_payments_change_receives_its_event(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let paid = paid(&new.session, at(SECOND));
     let event = paid.event.as_ref().unwrap().id.clone();
@@ -128,7 +128,7 @@ pub(super) async fn an_endpoint_committed_before_a_payments_change_receives_its_
     assert_eq!(endpoints[0].endpoint.id, endpoint(1).endpoint.id);
 }
 
-pub(super) async fn an_event_of_a_scope_without_endpoints_is_never_pending(store: Arc<dyn Store>) {
+pub(super) async fn an_event_of_a_scope_without_endpoints_is_never_pending(store: Arc<Store>) {
     let mut elsewhere = endpoint(1);
     elsewhere.environment = Environment::Test;
     let new = new_payment(1, at(0));
@@ -141,7 +141,7 @@ pub(super) async fn an_event_of_a_scope_without_endpoints_is_never_pending(store
     assert_eq!(claim(&store, Queue::FanOut, 1, DAY).await, []);
 }
 
-pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_at(store: Arc<dyn Store>) {
+pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_at(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let (event, id) = (new.event.as_ref().unwrap().id.clone(), new.session.payment.id.clone());
     commit(&store, vec![added(endpoint(1), 9), added(endpoint(3), 9), payment(new)]).await.unwrap();
@@ -165,7 +165,7 @@ pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_a
     assert!(store.pending_event(&event, 9).await.unwrap().is_none());
 }
 
-pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first(store: Arc<dyn Store>) {
+pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first(store: Arc<Store>) {
     // They live for a minute, and their gateway is asked a minute after they are over.
     let mut ids = Vec::new();
     for (nth, created_at) in [(1, 3 * SECOND), (2, SECOND), (3, 2 * SECOND)] {
@@ -198,7 +198,7 @@ pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earl
 }
 
 pub(super) async fn a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when_due_the_earliest_first(
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
 ) {
     let to = endpoint(1);
     let head = async || store.outbox(&to.endpoint.id, 9).await.unwrap();
@@ -239,7 +239,7 @@ pub(super) async fn a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when
     assert_eq!((head().await.ids, waiting().await), (vec![], 2));
 }
 
-pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_attempt_changed(store: Arc<dyn Store>) {
+pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_attempt_changed(store: Arc<Store>) {
     let to = endpoint(1);
     let ping = ping(1, at(0), &to);
     commit(&store, vec![delivery(&ping)]).await.unwrap();
@@ -263,7 +263,7 @@ pub(super) async fn a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_
     assert_eq!(store.gauges().await.unwrap().waiting, 0);
 }
 
-pub(super) async fn a_claim_that_was_made_before_the_clock_went_back_ends(store: Arc<dyn Store>) {
+pub(super) async fn a_claim_that_was_made_before_the_clock_went_back_ends(store: Arc<Store>) {
     fill_lane(&store, 1).await;
     let lane = endpoint(1).endpoint.id;
     let first = claim(&store, Queue::Lanes, 1, 0).await.remove(0);
@@ -285,7 +285,7 @@ pub(super) async fn a_claim_that_was_made_before_the_clock_went_back_ends(store:
     assert_eq!(works(&claim(&store, Queue::FanOut, 2, 0).await), events, "the first holds up the second no more");
 }
 
-pub(super) async fn what_is_planned_is_listed_by_its_time_and_what_has_one_time_together(store: Arc<dyn Store>) {
+pub(super) async fn what_is_planned_is_listed_by_its_time_and_what_has_one_time_together(store: Arc<Store>) {
     let planned = async |queue, after, at_most| store.planned(queue, at(after), at_most).await.unwrap();
     let (mut expiries, mut checks, mut retries) = (Vec::new(), Vec::new(), Vec::new());
     for (nth, created_at) in [(1, 3 * SECOND), (2, SECOND), (3, 3 * SECOND)] {

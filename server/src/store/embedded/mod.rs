@@ -13,7 +13,7 @@ pub(crate) use self::{
     maintenance::{check_journal, count_backup, restore},
     open::{OpenError, is_there, tree_in},
 };
-use super::{bytes::Journaled, layout::LayoutStore};
+use super::{bytes::Journaled, layout::Placed};
 
 /// A store in a directory.
-pub(crate) type EmbeddedStore = LayoutStore<Journaled>;
+pub(crate) type EmbeddedStore = Placed<Journaled>;

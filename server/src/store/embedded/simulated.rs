@@ -45,7 +45,7 @@ impl EmbeddedStore {
 
     /// Where its bytes are.
     pub(crate) fn place_simulated(&self) -> &impl Bytes {
-        &self.bytes
+        &*self.bytes
     }
 
     /// Goes on with a series of backups.

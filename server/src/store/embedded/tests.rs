@@ -9,7 +9,7 @@ use crate::{
     ambient::OperatingSystem,
     domain::{ClaimToken, IdempotencyKey, KeyClaim, Scope},
     metrics::Metrics,
-    store::{Change, ClaimEnd, NewResponse, Store, Write},
+    store::{Change, ClaimEnd, NewResponse, Write},
 };
 
 fn at(hours: i64) -> Timestamp {

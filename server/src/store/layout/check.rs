@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use self::sums::Sums;
 use super::{
-    LayoutStore, bits,
+    Store, bits,
     codec::{Reader, items},
     entry::{Entry, day_of, key_at, owners_at},
     head::Head,
@@ -24,10 +24,7 @@ use super::{
     list::{List, ReadList},
     reads::{Reads, Scan},
 };
-use crate::store::{
-    Checked, Finding, StoreError,
-    bytes::{Bytes, Table},
-};
+use crate::store::{Checked, Finding, StoreError, bytes::Table};
 
 struct Check<'b> {
     reads: Reads<'b>,
@@ -41,7 +38,7 @@ struct Check<'b> {
 /// How many heads are kept.
 const HEADS: usize = 1_024;
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     /// Checks a store that nobody writes to meanwhile. Calls `progress` with the number of values read.
     pub(in crate::store) async fn check_all(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError> {
         let mut checked = Checked::default();

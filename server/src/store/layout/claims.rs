@@ -16,16 +16,12 @@ use futures_util::future::join_all;
 use payments_core::{PaymentId, WebhookId};
 
 use super::{
-    LayoutStore,
+    Store,
     draft::{Draft, Refused},
     keys, store_error,
     work::{Candidate, DueWork, due_after},
 };
-use crate::store::{
-    Claim, Lease, Leases, Queue, Result, StoreError, Work,
-    bytes::{Bytes, Cell},
-    leases::Held,
-};
+use crate::store::{Claim, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
 
 /// Where claims are.
 #[derive(Clone)]
@@ -46,7 +42,7 @@ impl Waiting {
     }
 }
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     /// Claims work that is due, the earliest of all cells first.
     pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         if let Claims::InMemory(leases) = &self.claims {
@@ -92,7 +88,7 @@ impl<B: Bytes> LayoutStore<B> {
         if self.looks.is_vain(cell.0, queue, newest, lease.now) {
             return Ok(Vec::new());
         }
-        let mut due = DueWork::new(super::Reads::new(&self.bytes, cell), queue, lease.now);
+        let mut due = DueWork::new(super::Reads::new(&*self.bytes, cell), queue, lease.now);
         let (mut free, mut waiting, mut held) = (Vec::new(), Waiting::default(), None);
         while free.len() < at_most {
             let candidate = match due.next().await {
@@ -116,7 +112,7 @@ impl<B: Bytes> LayoutStore<B> {
         }
         // What somebody has is looked at again: a lease ends without a commit.
         if let Some(newest) = newest.filter(|_| held.is_none()) {
-            let until = due_after(super::Reads::new(&self.bytes, cell), queue, lease.now).await?;
+            let until = due_after(super::Reads::new(&*self.bytes, cell), queue, lease.now).await?;
             self.looks.note(cell.0, queue, newest, until);
         }
         Ok(free)
@@ -128,7 +124,7 @@ impl<B: Bytes> LayoutStore<B> {
             return Ok(leases.running(lease));
         }
         let prefix = keys::leases(queue.name());
-        let found = super::Reads::new(&self.bytes, cell).all_with(&prefix).await?;
+        let found = super::Reads::new(&*self.bytes, cell).all_with(&prefix).await?;
         let running = found.iter().filter_map(|(key, value)| {
             let is_running = Held::decode(value).is_some_and(|held| held.runs_under(lease));
             is_running.then(|| queue.work(str::from_utf8(&key[prefix.len()..]).ok()?)).flatten()

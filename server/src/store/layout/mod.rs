@@ -34,7 +34,10 @@ mod snapshot;
 mod store;
 mod work;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use payments_core::Slot;
 
@@ -52,26 +55,26 @@ use super::{
 #[cfg(test)]
 use crate::store::bytes::Memory;
 
-/// A store whose bytes are in a place.
-pub(crate) struct LayoutStore<B> {
-    pub(in crate::store) bytes: B,
+/// The records of the server, and the work that waits.
+pub(crate) struct Store {
+    bytes: Arc<dyn Bytes>,
     claims: Claims,
     looks: Looks,
     keys: KeyCache,
 }
 
-impl<B: Bytes> LayoutStore<B> {
-    pub(crate) fn new(bytes: B, claims: Claims) -> Self {
+impl Store {
+    pub(crate) fn new(bytes: Arc<dyn Bytes>, claims: Claims) -> Self {
         Self { bytes, claims, looks: Looks::default(), keys: KeyCache::default() }
     }
 
     /// Reads the cell of a slot.
     fn of(&self, slot: Slot) -> Reads<'_> {
-        Reads::of(&self.bytes, slot)
+        Reads::of(&*self.bytes, slot)
     }
 
     fn cells(&self) -> Result<impl Iterator<Item = Reads<'_>>, StoreError> {
-        Ok(self.bytes.cells()?.into_iter().map(|cell| Reads::new(&self.bytes, cell)))
+        Ok(self.bytes.cells()?.into_iter().map(|cell| Reads::new(&*self.bytes, cell)))
     }
 
     /// Commits everything that `decide` writes, or nothing if it refuses. It may run again.
@@ -94,6 +97,42 @@ impl<B: Bytes> LayoutStore<B> {
         let outcome = Outcome::default();
         self.bytes.commit_unsynced(cell, decision(self.bytes.packs(), &outcome, decide)).await?;
         outcome_of(&outcome)
+    }
+}
+
+/// A store and the place where its bytes are.
+pub(crate) struct Placed<B> {
+    store: Arc<Store>,
+    pub(in crate::store) bytes: Arc<B>,
+}
+
+impl<B: Bytes> Placed<B> {
+    pub(in crate::store) fn new(bytes: B, claims: Claims) -> Self {
+        let bytes = Arc::new(bytes);
+        Self { store: Arc::new(Store::new(Arc::clone(&bytes) as _, claims)), bytes }
+    }
+
+    /// The store. The place stays open while anybody has it.
+    pub(crate) fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// The store without the place.
+    pub(crate) fn into_store(self) -> Arc<Store> {
+        self.store
+    }
+
+    /// Whether anybody else has the store.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.store) > 1
+    }
+}
+
+impl<B> Deref for Placed<B> {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
     }
 }
 
@@ -153,7 +192,7 @@ pub(crate) fn is_payment(key: &[u8]) -> bool {
 
 /// A store in memory, which forgets everything when it is dropped.
 #[cfg(test)]
-pub(crate) type MemoryStore = LayoutStore<Memory>;
+pub(crate) type MemoryStore = Placed<Memory>;
 
 #[cfg(test)]
 impl Default for MemoryStore {

@@ -5,7 +5,7 @@
 use payments_core::Slot;
 
 use super::{
-    LayoutStore,
+    Store,
     draft::{Draft, Refused},
     entry::Entry,
     keys,
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::store::{
     Result,
-    bytes::{Bytes, CELL, KeyValue, Table},
+    bytes::{CELL, KeyValue, Table},
 };
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     /// The first values of a slot that has some, strictly after a key, at most `at_most`. They come in the order of their keys.
     pub(super) async fn read_values_after(&self, after: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>> {
         let first = after.map(|after| [after, &[0]].concat()).unwrap_or_default();
@@ -29,7 +29,7 @@ impl<B: Bytes> LayoutStore<B> {
                     continue;
                 }
                 range.start = range.start.max(first.clone());
-                let mut found = Reads::of(&self.bytes, slot).range(range, at_most).await?;
+                let mut found = Reads::of(&*self.bytes, slot).range(range, at_most).await?;
                 found.retain(|(key, _)| *key != keys::migration());
                 if !found.is_empty() {
                     return Ok(found);

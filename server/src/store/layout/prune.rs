@@ -3,15 +3,15 @@
 use payments_core::{DeliveryId, Timestamp};
 
 use super::{
-    LayoutStore, delivery,
+    Store, delivery,
     entry::{Entry, owners_at},
     keys::{BODIES, CLAIMS, RESPONSES},
     reads::{Reads, Scan},
     store_error,
 };
-use crate::store::{Prunable, Result, bytes::Bytes};
+use crate::store::{Prunable, Result};
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     /// Drops at most `at_most` records that are older than a time, the oldest first. Returns how many it handled.
     pub(super) async fn prune_index(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
         let index = match what {
@@ -20,7 +20,7 @@ impl<B: Bytes> LayoutStore<B> {
             Prunable::DeliveryBodies => BODIES,
         };
         for cell in self.bytes.cells()? {
-            let reads = Reads::new(&self.bytes, cell);
+            let reads = Reads::new(&*self.bytes, cell);
             let mut entries = Vec::new();
             let mut scan = Scan::new(reads, index.before(before));
             while entries.len() < at_most
@@ -63,7 +63,7 @@ impl<B: Bytes> LayoutStore<B> {
 #[cfg(test)]
 mod tests {
     use super::{super::entry::key_at, *};
-    use crate::store::{Store as _, layout::MemoryStore};
+    use crate::store::layout::MemoryStore;
 
     #[tokio::test]
     async fn an_entry_that_follows_from_no_record_is_pruned_once() {

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use payments_core::Slot;
 
 use super::{
-    LayoutStore,
+    Store,
     delivery::{StoredDelivery, with_payload},
     event::told,
     keys,
@@ -15,13 +15,13 @@ use crate::{
     domain::Outgoing,
     store::{
         Result,
-        bytes::{Bytes, KeyValue, with_prefix},
+        bytes::{KeyValue, with_prefix},
     },
 };
 
 /// The records of a kind in all slots, in the order of what stands behind the kind in their keys.
-pub(super) struct InOrder<'s, B> {
-    store: &'s LayoutStore<B>,
+pub(super) struct InOrder<'s> {
+    store: &'s Store,
     at_a_time: usize,
     /// The next record of each slot.
     next: BinaryHeap<Reverse<Next>>,
@@ -39,8 +39,8 @@ struct SlotScan {
     rest: Option<Vec<u8>>,
 }
 
-impl<'s, B: Bytes> InOrder<'s, B> {
-    pub(super) async fn open(store: &'s LayoutStore<B>, kind: &str, at_a_time: usize) -> Result<Self> {
+impl<'s> InOrder<'s> {
+    pub(super) async fn open(store: &'s Store, kind: &str, at_a_time: usize) -> Result<Self> {
         let mut records = Self { store, at_a_time, next: BinaryHeap::new(), slots: Vec::new() };
         for slot in Slot::all() {
             let prefix = keys::records_of(slot, kind);
@@ -58,7 +58,7 @@ impl<'s, B: Bytes> InOrder<'s, B> {
             && let Some(first) = scan.rest.take()
         {
             let keys = first..with_prefix(&scan.prefix).end;
-            let page = Reads::of(&self.store.bytes, slot).range(keys, self.at_a_time).await?;
+            let page = Reads::of(&*self.store.bytes, slot).range(keys, self.at_a_time).await?;
             let last = page.last().filter(|_| page.len() == self.at_a_time);
             scan.rest = last.map(|(last, _)| [&last[..], &[0]].concat());
             scan.page = page.into_iter();
@@ -79,7 +79,7 @@ impl<'s, B: Bytes> InOrder<'s, B> {
     }
 }
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     /// The delivery of a record, with its payload.
     pub(super) async fn whole_delivery(&self, key: &[u8], value: &[u8]) -> Result<Outgoing> {
         let outgoing = parse::<StoredDelivery>(key, value)?.delivery;

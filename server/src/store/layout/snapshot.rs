@@ -3,7 +3,7 @@
 use payments_core::{Posting, Slot};
 
 use super::{
-    LayoutStore, Outcome, decision,
+    Outcome, Placed, Store, decision,
     entry::owners_at,
     event::StoredEvent,
     keys::{self, CLAIMS},
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-impl LayoutStore<Journaled> {
+impl Placed<Journaled> {
     /// Drops every claim on an idempotency key: the process that made them is gone.
     pub(in crate::store) fn void_key_claims(&self) -> Result<()> {
         let claims: Vec<_> = now(async {
@@ -42,7 +42,7 @@ impl LayoutStore<Journaled> {
     }
 }
 
-impl<B: AtRest> LayoutStore<B> {
+impl<B: AtRest> Placed<B> {
     fn each_of<T: 'static>(
         &self,
         kind: &'static str,
@@ -59,7 +59,7 @@ impl<B: AtRest> LayoutStore<B> {
     }
 }
 
-impl<B: AtRest> Snapshot for LayoutStore<B> {
+impl<B: AtRest> Snapshot for Placed<B> {
     fn records(&self) -> Result<u64> {
         self.bytes.count()
     }
@@ -103,7 +103,7 @@ impl<B: AtRest> Snapshot for LayoutStore<B> {
     }
 }
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     pub(in crate::store) async fn last_migration(&self) -> Result<Option<Migration>> {
         self.of(Slot::FIRST).json(keys::migration()).await
     }

@@ -2,14 +2,13 @@
 
 use std::{ops::RangeInclusive, sync::Arc, time::Instant};
 
-use async_trait::async_trait;
 use payments_core::{
     AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
     PaymentId, Slot, Status, Timestamp, WebhookId, WorkspaceId,
 };
 
 use super::{
-    LayoutStore,
+    Store,
     codec::Reader,
     delivery,
     entry::day_of,
@@ -33,15 +32,13 @@ use crate::{
     store::{
         Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
         Gauges, Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, RequestCounts,
-        Result, Store, StoreError, TransactionEntry, TransactionsFrom, Write,
-        bytes::{Bytes, with_prefix},
-        first_planned,
+        Result, StoreError, TransactionEntry, TransactionsFrom, Write, bytes::with_prefix, first_planned,
     },
 };
 
-#[async_trait]
-impl<B: Bytes> Store for LayoutStore<B> {
-    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+impl Store {
+    /// Makes a change durable as a whole, if its conditions hold.
+    pub(crate) async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         debug_assert!(change.has_one_home(), "{change:?}");
         let cell = self.bytes.cell_of(change.home());
         let claims = self.claims.clone();
@@ -64,11 +61,14 @@ impl<B: Bytes> Store for LayoutStore<B> {
         committed
     }
 
-    async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+    /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
+    pub(crate) async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         self.claim_due(queue, lease, at_most).await
     }
 
-    async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+    /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
+    /// the time of the last one. Other queues have none.
+    pub(crate) async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
         let mut planned = Vec::new();
         for reads in self.cells()? {
             planned.extend(work::planned(reads, queue, after, at_most).await?);
@@ -77,35 +77,43 @@ impl<B: Bytes> Store for LayoutStore<B> {
         first_planned(planned.into_iter().map(Ok), at_most)
     }
 
-    async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+    /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
+    pub(crate) async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         self.claim_one_lane(endpoint, lease).await
     }
 
-    async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
+    /// Extends a claim to the end of `lease`. Returns whether it still counts.
+    pub(crate) async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
         self.renew_claim(claim, lease).await
     }
 
-    async fn release(&self, claims: &[Claim]) -> Result<()> {
+    /// Ends claims. The rest of the work can be claimed again at once.
+    pub(crate) async fn release(&self, claims: &[Claim]) -> Result<()> {
         self.release_claims(claims).await
     }
 
-    async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
+    /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
+    pub(crate) async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
         self.prune_index(what, before, at_most).await
     }
 
-    async fn prove_readiness(&self) -> Result<()> {
+    /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
+    pub(crate) async fn prove_readiness(&self) -> Result<()> {
         self.bytes.prove_readiness().await
     }
 
-    fn backups(&self) -> Option<&dyn Backups> {
+    /// The backups that the engine makes, if it does.
+    pub(crate) fn backups(&self) -> Option<&dyn Backups> {
         self.bytes.backups()
     }
 
-    fn request_counts(&self) -> Option<&dyn RequestCounts> {
+    /// The counts of requests that all servers on the store share, if it may have several servers.
+    pub(crate) fn request_counts(&self) -> Option<&dyn RequestCounts> {
         self.bytes.request_counts()
     }
 
-    async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
+    /// The API key with this hash, revoked or not.
+    pub(crate) async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
         // Before the reading: a key that changes meanwhile is read again.
         let now = Moment { commit: self.bytes.last_commit(), at: Instant::now() };
         if let Some(key) = self.keys.get(hash, now) {
@@ -115,7 +123,8 @@ impl<B: Bytes> Store for LayoutStore<B> {
         record.map(|record| self.keys.parse(hash, record, now)).transpose()
     }
 
-    async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
+    /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
+    pub(crate) async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
         let mut found = Vec::new();
         for workspace in self.workspace_ids().await? {
             found.extend(self.api_keys_of(&workspace).await?);
@@ -123,7 +132,8 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(found)
     }
 
-    async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
+    /// The API keys of one workspace, oldest first.
+    pub(crate) async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
         let reads = self.of(workspace.slot());
         let ids = reads.all_with(&keys::api_keys_of(workspace)).await?;
         let slot = workspace.slot();
@@ -136,12 +146,14 @@ impl<B: Bytes> Store for LayoutStore<B> {
         found.collect()
     }
 
-    async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
+    /// A workspace by its id.
+    pub(crate) async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         let Ok(id) = id.parse::<WorkspaceId>() else { return Ok(None) };
         self.of(id.slot()).json(keys::workspace(&id)).await
     }
 
-    async fn workspaces(&self) -> Result<Vec<Workspace>> {
+    /// All workspaces, oldest first. For an operator, not for a request.
+    pub(crate) async fn workspaces(&self) -> Result<Vec<Workspace>> {
         let mut found = Vec::new();
         for id in self.workspace_ids().await? {
             found.extend(self.of(id.slot()).json(keys::workspace(&id)).await?);
@@ -149,7 +161,8 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(found)
     }
 
-    async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
+    /// The workspace of a developer.
+    pub(crate) async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
         let reads = self.of(developer.slot());
         let Some(id) = reads.one(keys::workspace_of(developer)).await? else { return Ok(None) };
         let id = str::from_utf8(&id).ok().and_then(|id| id.parse::<WorkspaceId>().ok());
@@ -159,14 +172,17 @@ impl<B: Bytes> Store for LayoutStore<B> {
         }
     }
 
-    async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
+    /// A developer's balance and volume in one currency.
+    pub(crate) async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
         let head = self.of(scope.developer_id.slot()).head(&keys::head_of_scope(scope)).await?;
         let payments = u64::try_from(head.sum(&paid_in(currency))).unwrap_or_default();
         let volume_minor = head.sum(&volume_in(currency));
         Ok(Totals { balance_minor: head.sum(&balance_of(currency, LedgerAccount::Merchant)), volume_minor, payments })
     }
 
-    async fn days(
+    /// The totals of the days from the first to the last one in a currency, oldest first, without days that have no payments.
+    /// Reads a record of each day, so the caller bounds their number.
+    pub(crate) async fn days(
         &self,
         scope: &Scope,
         currency: Currency,
@@ -195,36 +211,44 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(found)
     }
 
-    async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
+    /// A developer's app by its id.
+    pub(crate) async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
         self.of(developer.slot()).json(keys::app(developer, id)).await
     }
 
-    async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
+    /// A part of the log of a scope's requests.
+    pub(crate) async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
         self.of(scope.developer_id.slot()).json(keys::log_part(scope, place)).await
     }
 
-    async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
+    /// A developer's apps, oldest first.
+    pub(crate) async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
         let found = self.of(developer.slot()).all_with(&keys::apps_of(developer)).await?;
         found.iter().map(|(key, value)| parse(key, value)).collect()
     }
 
-    async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
+    /// The stored response of an idempotency key, however old.
+    pub(crate) async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
         idempotency::stored(self.of(key.scope.developer_id.slot()), key).await
     }
 
-    async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
+    /// A payment's session, in any scope.
+    pub(crate) async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
         Ok(StoredPayment::read(self.of(id.slot()), id).await?.map(|stored| stored.session.into_owned()))
     }
 
-    async fn manual_settlements(&self) -> Result<Vec<Session>> {
+    /// Every payment whose refund needs manual settlement, oldest first.
+    pub(crate) async fn manual_settlements(&self) -> Result<Vec<Session>> {
         self.sessions_under(&keys::settlements()).await
     }
 
-    async fn manual_reviews(&self) -> Result<Vec<Session>> {
+    /// Every payment that needs manual review, oldest first.
+    pub(crate) async fn manual_reviews(&self) -> Result<Vec<Session>> {
         self.sessions_under(&keys::reviews()).await
     }
 
-    async fn gauges(&self) -> Result<Gauges> {
+    /// What all developers' records add up to.
+    pub(crate) async fn gauges(&self) -> Result<Gauges> {
         let mut found = Gauges::default();
         for reads in self.cells()? {
             let head = reads.head(&keys::gauges()).await?;
@@ -244,7 +268,9 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(found)
     }
 
-    async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
+    /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
+    /// delivery is made.
+    pub(crate) async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         let mut oldest: Option<Timestamp> = None;
         for reads in self.cells()? {
             oldest = oldest.into_iter().chain(work::oldest_in_outbox(reads).await?).min();
@@ -252,21 +278,30 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(oldest)
     }
 
-    async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
+    /// A gateway's stored token.
+    pub(crate) async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
         self.of(Slot::FIRST).json(keys::gateway_token(name)).await
     }
 
-    async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
+    /// A payment of a scope, as the API serves it.
+    pub(crate) async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
         let key = keys::payment(id);
         let Some(record) = self.of(id.slot()).one(key.clone()).await? else { return Ok(None) };
         payment::served(&key, record, scope)
     }
 
-    async fn payments(&self, scope: &Scope, status: Option<&Status>, page: PageRequest) -> Result<Page<PaymentJson>> {
+    /// A page of a scope's payments, newest first, of one public status or of all.
+    pub(crate) async fn payments(
+        &self,
+        scope: &Scope,
+        status: Option<&Status>,
+        page: PageRequest,
+    ) -> Result<Page<PaymentJson>> {
         payment_list::payments(self.of(scope.developer_id.slot()), scope, status, page).await
     }
 
-    async fn payments_from(
+    /// At most `at_most` of a scope's payments, newest first. Fewer are the rest.
+    pub(crate) async fn payments_from(
         &self,
         scope: &Scope,
         source: &PaymentSource,
@@ -276,11 +311,18 @@ impl<B: Bytes> Store for LayoutStore<B> {
         payment_list::payments_from(self.of(scope.developer_id.slot()), scope, source, from, at_most).await
     }
 
-    async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
+    /// A webhook endpoint, in any scope.
+    pub(crate) async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
         self.of(id.slot()).json(keys::endpoint(id)).await
     }
 
-    async fn endpoints(&self, scope: &Scope, after: Option<&WebhookId>, at_most: usize) -> Result<Vec<Endpoint>> {
+    /// At most `at_most` webhook endpoints of a developer, oldest first, strictly after `after`.
+    pub(crate) async fn endpoints(
+        &self,
+        scope: &Scope,
+        after: Option<&WebhookId>,
+        at_most: usize,
+    ) -> Result<Vec<Endpoint>> {
         let reads = self.of(scope.developer_id.slot());
         let mut range = with_prefix(&keys::endpoints_of(scope));
         if let Some(after) = after {
@@ -294,7 +336,12 @@ impl<B: Bytes> Store for LayoutStore<B> {
         found.collect()
     }
 
-    async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
+    /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
+    pub(crate) async fn pending_event(
+        &self,
+        id: &EventId,
+        at_most: usize,
+    ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
         let told = told(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
         let Some(told) = told.filter(|told| told.event.pending.is_some()) else { return Ok(None) };
         let at = keys::event(id);
@@ -308,16 +355,28 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(Some((event, endpoints)))
     }
 
-    async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
+    /// At most `at_most` entries of the list of a scope's events; `None` if it has no such event to begin after.
+    pub(crate) async fn events(
+        &self,
+        scope: &Scope,
+        from: &EventsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<EventEntry>>> {
         lists::events(self.of(scope.developer_id.slot()), scope, from, at_most).await
     }
 
-    async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
+    /// The payment of a scope's event.
+    pub(crate) async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
         let event = StoredEvent::read(self.of(id.slot()), id).await?;
         Ok(event.filter(|event| event.scope == *scope).map(|event| event.payment))
     }
 
-    async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
+    /// The events of each of these different payments of a scope, oldest first. Leaves out payments that are not there.
+    pub(crate) async fn events_of(
+        &self,
+        scope: &Scope,
+        payments: &[PaymentId],
+    ) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
         let reads = self.of(scope.developer_id.slot());
         let keys: Vec<_> = payments.iter().map(keys::payment).collect();
         let mut stored = Vec::new();
@@ -339,7 +398,9 @@ impl<B: Bytes> Store for LayoutStore<B> {
         Ok(found)
     }
 
-    async fn transactions(
+    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
+    /// with.
+    pub(crate) async fn transactions(
         &self,
         scope: &Scope,
         from: &TransactionsFrom,
@@ -348,14 +409,21 @@ impl<B: Bytes> Store for LayoutStore<B> {
         lists::transactions(self.of(scope.developer_id.slot()), scope, from, at_most).await
     }
 
-    async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>> {
+    /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
+    pub(crate) async fn deliveries_of(
+        &self,
+        scope: &Scope,
+        payment: &PaymentId,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
         let reads = self.of(payment.slot());
         let mut found = lists::first_deliveries(reads, List::deliveries_of(payment), at_most).await?;
         found.retain(|it| it.scope() == *scope);
         Ok(found)
     }
 
-    async fn deliveries_from(
+    /// At most `at_most` deliveries to an endpoint of a scope, oldest first.
+    pub(crate) async fn deliveries_from(
         &self,
         scope: &Scope,
         to: &WebhookId,
@@ -365,23 +433,31 @@ impl<B: Bytes> Store for LayoutStore<B> {
         lists::deliveries_from(self.of(to.slot()), List::deliveries_to(scope, to), from, at_most).await
     }
 
-    async fn deliveries(&self, scope: &Scope, to: Option<&WebhookId>, page: PageRequest) -> Result<Page<Delivery>> {
+    /// A page of a developer's deliveries, newest first, to one endpoint or to all.
+    pub(crate) async fn deliveries(
+        &self,
+        scope: &Scope,
+        to: Option<&WebhookId>,
+        page: PageRequest,
+    ) -> Result<Page<Delivery>> {
         let list = to.map_or_else(|| List::deliveries(scope), |to| List::deliveries_to(scope, to));
         let Page { items, total, page, limit, unknown } =
             lists::deliveries(self.of(scope.developer_id.slot()), list, page).await?;
         Ok(Page { items: items.into_iter().map(|it| it.delivery).collect(), total, page, limit, unknown })
     }
 
-    async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
+    /// At most `at_most` deliveries of an endpoint's outbox, oldest first.
+    pub(crate) async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
         work::outbox(self.of(endpoint.slot()), endpoint, at_most).await
     }
 
-    async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
+    /// A delivery by its id.
+    pub(crate) async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
         Ok(delivery::read(self.of(id.slot()), std::slice::from_ref(id)).await?.pop())
     }
 }
 
-impl<B: Bytes> LayoutStore<B> {
+impl Store {
     /// The ids of all workspaces, in their order in each cell.
     async fn workspace_ids(&self) -> Result<Vec<WorkspaceId>> {
         let mut found = Vec::new();

@@ -155,7 +155,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::store::{Lease, Store as _, layout::MemoryStore};
+    use crate::store::{Lease, layout::MemoryStore};
 
     #[tokio::test]
     async fn work_before_unreadable_work_is_claimed_and_the_next_call_reports_the_error() {

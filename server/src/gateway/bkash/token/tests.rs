@@ -60,7 +60,7 @@ impl Ambient for Clock {
 /// The gateway, and the way to it.
 struct World {
     fake: Arc<bkash::Bkash>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Arc<Clock>,
     troubles: Mutex<VecDeque<Trouble>>,
     /// The path of each request that was sent.
@@ -106,7 +106,7 @@ impl World {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             fake: Arc::new(bkash::Bkash::new()),
-            store: Arc::new(MemoryStore::default()),
+            store: MemoryStore::default().into_store(),
             clock: Arc::new(Clock { begun: Instant::now(), set_seconds: AtomicI64::default() }),
             troubles: Mutex::default(),
             sent: Mutex::default(),
