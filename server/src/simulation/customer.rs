@@ -68,6 +68,7 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
     world.fate.wait(if is_late { LAST_MOMENT_MILLIS } else { 500..=15_000 }).await;
     let back = at_gateway(&world, &payment, &attempt, is_dollar, does);
     let is_refused = matches!(does, Does::TriesAgain | Does::GoesBack);
+    let was_open = back.is_some();
     if is_refused && is_dollar {
         world.fate.wait(100..=2_000).await;
         gateway_fakes::at(world.fate.now_seconds(), || world.around.stripe.finish(&attempt, false));
@@ -82,7 +83,7 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
     }
     // A card session that was cancelled or has expired is never paid, and a wallet's money moves when the server has asked.
     let has_failed = matches!(does, Does::CannotPay | Does::FailsAtTheLastMoment);
-    let may_be_late = is_refused || has_failed && !is_dollar;
+    let may_be_late = if is_dollar { is_refused && was_open } else { is_refused || has_failed };
     if may_be_late && world.fate.strikes(Trouble::LateMoney, 4) {
         world.fate.wait(1_000..=400_000).await;
         take_late(&world, &attempt, is_dollar);
