@@ -100,7 +100,7 @@ impl Dispatcher {
                 tokio::select! {
                     biased;
                     () = &mut run => {}
-                    () = renew_until_lost(&*self.store, &claim, || self.lease()) => {
+                    () = renew_until_lost(&self.store, &claim, || self.lease()) => {
                         stopping.cancel();
                         run.await;
                     }

@@ -120,7 +120,7 @@ fn print(moved: &Contents, is_json: bool) -> Result<(), Failure> {
         return Ok(out.json(moved)?);
     }
     for (kind, records) in &moved.records {
-        out.line(format_args!("{kind}: {records}"))?;
+        out.line(format_args!("{}: {records}", kind.replace('_', " ")))?;
     }
     Ok(out.line(format_args!("both stores hold these records and pass the check; SHA-256 {}", moved.sha256))?)
 }

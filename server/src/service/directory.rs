@@ -18,7 +18,7 @@ pub(crate) struct Directory {
 impl Directory {
     /// The payments and deliveries of the same store. A running server's fan-out worker finds new events by itself.
     pub(super) fn records(&self) -> Records<'_> {
-        Records { store: &*self.store, ambient: &*self.ambient, fan_out: None }
+        Records { store: &self.store, ambient: &*self.ambient, fan_out: None }
     }
 
     pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {

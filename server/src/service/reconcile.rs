@@ -85,7 +85,7 @@ impl Service {
             biased;
             ended = &mut check => ended,
             // If two servers work on one payment, the payment's version admits only one change.
-            () = renew_until_lost(&*self.store, &claim, || self.check_lease()) => check.await,
+            () = renew_until_lost(&self.store, &claim, || self.check_lease()) => check.await,
         };
         match ended {
             Ended::Planned => {

@@ -49,7 +49,7 @@ impl Records<'_> {
 
 impl Service {
     pub(super) fn records(&self) -> Records<'_> {
-        Records { store: &*self.store, ambient: &*self.ambient, fan_out: Some(&self.fan_out) }
+        Records { store: &self.store, ambient: &*self.ambient, fan_out: Some(&self.fan_out) }
     }
 
     /// Commits a change of this service's records.

@@ -92,7 +92,7 @@ FROM (SELECT o, o -> 'delivery' AS d
     FROM (SELECT body::json -> 'delivery' AS o FROM record WHERE substring(key FROM 4 FOR 10) = '/delivery/') r) r;
 COMMENT ON VIEW delivery IS 'Deliveries of events to webhook endpoints, and pings.';
 COMMENT ON COLUMN delivery.event IS 'The event that is sent; null for a ping.';
-COMMENT ON COLUMN delivery.status IS 'pending, delivered or failed.';
+COMMENT ON COLUMN delivery.status IS 'pending, success or failed.';
 COMMENT ON COLUMN delivery.error IS 'Why the last attempt had no response.';
 COMMENT ON COLUMN delivery.resend_of IS 'The delivery that it sends again.';
 

@@ -34,7 +34,7 @@ async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
     let (refunded, paid) = (live.paid(30.0, "USD").await, live.paid(99.99, "BDT").await);
     let refund = live.request(Method::POST, &format!("/payments/{refunded}/refund"));
     assert_eq!(refund.json(&json!({"reason": "too small"})).send().await.unwrap().status(), StatusCode::OK);
-    let sent = "SELECT count(*) FROM payments.delivery WHERE status = 'delivered'";
+    let sent = "SELECT count(*) FROM payments.delivery WHERE status = 'success'";
     let database = live.server.database().unwrap().to_owned();
     // Three events of the refunded payment and two of the paid one; `payment.created` is sent for all three.
     eventually("every delivery", async || (run_sql(&database, sent) == "6").then_some(())).await;
@@ -50,10 +50,8 @@ async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
         let of = format!("FROM payments.balance WHERE environment = 'live' AND currency = '{currency}'");
         let volume: f64 = shown(&format!("SELECT volume {of}")).parse().unwrap();
         let balance: f64 = shown(&format!("SELECT balance {of}")).parse().unwrap();
-        assert_eq!(
-            (json!(volume), json!(balance)),
-            (account["volume"][name].clone(), account["balance"][name].clone())
-        );
+        let shown = (account["volume"][name].as_f64(), account["balance"][name].as_f64());
+        assert_eq!((Some(volume), Some(balance)), shown);
     }
     for id in [odd["id"].as_str().unwrap(), &refunded, &paid] {
         let payment = get(&format!("/payments/{id}")).await;
@@ -62,7 +60,7 @@ async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
         let row = [text("status"), text("rawStatus"), text("currency"), text("merchantTransactionId")].join("|");
         assert_eq!(shown(&format!("SELECT status, raw_status, currency, reference {of}")), row);
         let amount: f64 = shown(&format!("SELECT amount {of}")).parse().unwrap();
-        assert_eq!(json!(amount), payment["amount"]);
+        assert_eq!(Some(amount), payment["amount"].as_f64());
         let metadata: Value = serde_json::from_str(&shown(&format!("SELECT metadata {of}"))).unwrap();
         assert_eq!(metadata, payment["metadata"]);
         let created =

@@ -42,7 +42,7 @@ pub(crate) fn compare(
 ) -> Result<Contents, Failure> {
     let bar = progress::bar_of("comparing", || Ok(values))?;
     let (mut contents, mut digest) = (Contents::default(), ValueDigest::default());
-    let (mut differing, mut first) = (0_u64, None);
+    let (mut differing, mut first): (u64, Option<Difference>) = (0, None);
     let (mut ours, mut theirs) = (Values::of(source), Values::of(target));
     let (mut one, mut other) = (ours.next()?, theirs.next()?);
     while let Some((order, value)) = least(one.as_ref(), other.as_ref()) {
@@ -59,7 +59,11 @@ pub(crate) fn compare(
         };
         if let Some(how) = how {
             differing += 1;
-            first.get_or_insert_with(|| (value.0.escape_ascii().to_string(), how));
+            let is_payment = |key: &[u8]| record_kind(key) == Some("payment");
+            // A payment says most to who reads it.
+            if first.as_ref().is_none_or(|(other, _)| is_payment(&value.0) && !is_payment(other)) {
+                first = Some((value.0.clone(), how));
+            }
         }
         if order.is_le() {
             one = ours.next()?;
@@ -73,10 +77,22 @@ pub(crate) fn compare(
     match first {
         None => Ok(Contents { sha256: digest.finish(), ..contents }),
         Some((key, how)) => {
-            Err(format!("the stores differ in {differing} values; the first is {key}, which {how}; {what_to_do}")
+            let named = name_of(&key);
+            Err(format!("the stores differ in {differing} values; the first is {named}, which {how}; {what_to_do}")
                 .into())
         }
     }
+}
+
+/// A key, and what is wrong with its values.
+type Difference = (Vec<u8>, &'static str);
+
+/// A record by its kind and its id, or another value by its key.
+fn name_of(key: &[u8]) -> String {
+    let whole = || key.escape_ascii().to_string();
+    record_kind(key).map_or_else(whole, |kind| {
+        format!("the {} {}", kind.replace('-', " "), key[key.len().min(5 + kind.len())..].escape_ascii())
+    })
 }
 
 /// The lesser of two values by their keys, and which of them it is.

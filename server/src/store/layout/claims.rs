@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use payments_core::{PaymentId, WebhookId};
+use payments_core::{PaymentId, Timestamp, WebhookId};
 
 use super::{
     Store,
@@ -170,6 +170,33 @@ impl Store {
         claimed.await.map_err(store_error)
     }
 
+    /// Drops leases that ended before a time, at most as many in each cell: the server that had one died when its work was done.
+    pub(super) async fn drop_ended_leases(&self, before: Timestamp, at_most: usize) -> Result<()> {
+        if let Claims::InMemory(_) = self.claims {
+            return Ok(());
+        }
+        for cell in self.bytes.cells()? {
+            let reads = super::Reads::new(&*self.bytes, cell);
+            let has_ended = move |value: &[u8]| Held::decode(value).is_none_or(|held| held.until < before);
+            let mut ended = reads.all_with(&keys::all_leases()).await?;
+            ended.retain(|(_, value)| has_ended(value));
+            ended.truncate(at_most);
+            if ended.is_empty() {
+                continue;
+            }
+            let dropped = self.decide_unsynced(cell, move |draft| {
+                for (key, _) in &ended {
+                    if draft.get(key)?.is_some_and(|value| has_ended(&value)) {
+                        draft.remove(key.clone());
+                    }
+                }
+                Ok(())
+            });
+            dropped.await.map_err(store_error)?;
+        }
+        Ok(())
+    }
+
     /// Extends a claim. Returns whether it still counts.
     pub(super) async fn renew_claim(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
         if let Claims::InMemory(leases) = &self.claims {
@@ -265,5 +292,31 @@ impl Draft<'_> {
             self.remove(keys::lease_on(&claim.work));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::Timestamp;
+
+    use crate::store::{Lease, Prunable, Queue, bytes::Bytes as _, bytes::Cell, layout::MemoryStore};
+
+    use super::keys;
+
+    #[tokio::test]
+    async fn a_lease_on_work_that_is_done_is_dropped_when_it_has_ended() {
+        let store = MemoryStore::default();
+        let lane = keys::lane(&"wh_1".parse().unwrap());
+        store.bytes.set(&lane, Vec::new());
+        let at = |seconds| Timestamp::UNIX_EPOCH.plus_seconds(seconds);
+        let claims = store.claim(Queue::Lanes, &Lease::new(at(0), 10), 9).await.unwrap();
+        // Its server dies when the lane is done.
+        store.bytes.lose(&lane);
+        let key = keys::lease_on(&claims[0].work);
+        for (before, is_there) in [(10, true), (11, false)] {
+            store.prune(Prunable::KeyClaims, at(before), 9).await.unwrap();
+            let found = store.bytes.get(Cell(0), vec![key.clone()]).await.unwrap();
+            assert_eq!(found[0].is_some(), is_there, "{before}");
+        }
     }
 }

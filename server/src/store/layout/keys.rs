@@ -99,6 +99,8 @@ keys! { Entry
     /// Before an endpoint's pending deliveries.
     outbox_of(endpoint: &WebhookId) of *CELL => "outbox/", endpoint, "/";
     outbox(endpoint: &WebhookId, delivery: &DeliveryId) of *CELL => "outbox/", endpoint, "/", delivery;
+    /// Before the claims on work.
+    all_leases() of *CELL => "lease/";
     /// Before the claims on work of a queue.
     leases(queue: &str) of *CELL => "lease/", queue, "/";
     lease(queue: &str, id: &str) of *CELL => "lease/", queue, "/", id;

@@ -14,6 +14,9 @@ use crate::store::{Prunable, Result};
 impl Store {
     /// Drops at most `at_most` records that are older than a time, the oldest first. Returns how many it handled.
     pub(super) async fn prune_index(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
+        if what == Prunable::KeyClaims {
+            self.drop_ended_leases(before, at_most).await?;
+        }
         let index = match what {
             Prunable::StoredResponses => RESPONSES,
             Prunable::KeyClaims => CLAIMS,

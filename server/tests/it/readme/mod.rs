@@ -26,7 +26,7 @@ enum By {
     Nobody,
 }
 
-const READMES: [(&str, By); 10] = [
+const READMES: [(&str, By); 11] = [
     ("README.md", By::Typing),
     ("examples/README.md", By::Typing),
     ("fuzz/README.md", By::Nobody),
@@ -34,6 +34,7 @@ const READMES: [(&str, By); 10] = [
     ("payments-core/README.md", By::Documentation),
     ("server/README.md", By::Typing),
     ("server/docs/postgresql.md", By::Program("server/tests/it/postgresql_page.rs")),
+    ("server/docs/scale.md", By::Nobody),
     ("server/fakes/README.md", By::Program("server/tests/new_user")),
     ("webhook-verify/README.md", By::Documentation),
     ("webhook-verify/tests/data/README.md", By::Nobody),
