@@ -1,12 +1,12 @@
 //! The store: where the server keeps its records, in this project's own verbs.
 //!
 //! A store writes only by [`Store::commit`]: one [`Change`] with the conditions under which it may happen. The conditions
-//! travel with the change because the engine checks them: an embedded one in its committer, an SQL one in its statements.
-//! No engine knows a rule of payments. It applies what [`Effects`](crate::domain::Effects) say.
+//! travel with the change because they are checked where it is committed. [`layout`] says which key holds what, once; [`bytes`]
+//! says where bytes are kept, and knows no rule of payments.
 //!
 //! # The contract
 //!
-//! `contract` tests these sentences on every engine.
+//! `contract` tests these sentences in every place for bytes.
 //!
 //! Changes:
 //!
