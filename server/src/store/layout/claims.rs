@@ -43,8 +43,8 @@ impl Waiting {
 }
 
 impl Store {
-    /// Claims work that is due, the earliest of all cells first.
-    pub(super) async fn claim_due(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
+    /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
+    pub(crate) async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         if let Claims::InMemory(leases) = &self.claims {
             leases.drop_ended(lease);
         }
@@ -151,8 +151,8 @@ impl Store {
         claimed.await.map_err(store_error)
     }
 
-    /// Claims a lane that has pending deliveries.
-    pub(super) async fn claim_one_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
+    /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
+    pub(crate) async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         let (key, work) = (keys::lane(endpoint), Work::Lane(endpoint.clone()));
         let epoch = match &self.claims {
             Claims::InMemory(leases) => {
@@ -197,8 +197,8 @@ impl Store {
         Ok(())
     }
 
-    /// Extends a claim. Returns whether it still counts.
-    pub(super) async fn renew_claim(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
+    /// Extends a claim to the end of `lease`. Returns whether it still counts.
+    pub(crate) async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
         if let Claims::InMemory(leases) = &self.claims {
             return Ok(leases.renew(claim, lease));
         }
@@ -214,8 +214,8 @@ impl Store {
         renewed.await.map_err(store_error)
     }
 
-    /// Ends claims, those of a cell together.
-    pub(super) async fn release_claims(&self, claims: &[Claim]) -> Result<()> {
+    /// Ends claims. The rest of the work can be claimed again at once.
+    pub(crate) async fn release(&self, claims: &[Claim]) -> Result<()> {
         if let Claims::InMemory(leases) = &self.claims {
             claims.iter().for_each(|claim| leases.release(claim));
             return Ok(());

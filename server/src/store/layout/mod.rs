@@ -23,6 +23,7 @@ mod kinds;
 mod list;
 mod lists;
 mod looks;
+mod merchant_reads;
 mod merchants;
 mod moving;
 mod payment;

@@ -12,8 +12,8 @@ use super::{
 use crate::store::{Prunable, Result};
 
 impl Store {
-    /// Drops at most `at_most` records that are older than a time, the oldest first. Returns how many it handled.
-    pub(super) async fn prune_index(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
+    /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
+    pub(crate) async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
         if what == Prunable::KeyClaims {
             self.drop_ended_leases(before, at_most).await?;
         }

@@ -1,10 +1,10 @@
 //! The store's verbs.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Instant};
+use std::ops::RangeInclusive;
 
 use payments_core::{
-    AppId, Currency, Day, Delivery, DeliveryId, DeveloperId, Environment, EventId, LedgerAccount, Page, PageRequest,
-    PaymentId, Slot, Status, Timestamp, WebhookId, WorkspaceId,
+    Currency, Day, Delivery, DeliveryId, Environment, EventId, LedgerAccount, Page, PageRequest, PaymentId, Status,
+    Timestamp, WebhookId,
 };
 
 use super::{
@@ -14,25 +14,18 @@ use super::{
     entry::day_of,
     event::{StoredEvent, balance_of, paid_in, told, volume_in},
     head::read_day,
-    idempotency,
-    key_cache::Moment,
-    keys,
+    idempotency, keys,
     list::List,
     lists,
     payment::{self, StoredPayment},
-    payment_list,
-    reads::parse,
-    work,
+    payment_list, work,
 };
 use crate::{
-    domain::{
-        ApiKey, App, DayTotals, Endpoint, IdempotencyKey, KeyHash, LogPart, Outgoing, PendingEvent, Place, Scope,
-        Session, StoredResponse, StoredToken, Totals, Workspace,
-    },
+    domain::{DayTotals, Endpoint, IdempotencyKey, Outgoing, PendingEvent, Scope, Session, StoredResponse, Totals},
     store::{
-        Backups, Change, Claim, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom,
-        Gauges, Lease, OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Prunable, Queue, RequestCounts,
-        Result, StoreError, TransactionEntry, TransactionsFrom, Write, bytes::with_prefix, first_planned,
+        Backups, Change, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Gauges,
+        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Queue, RequestCounts, Result, StoreError,
+        TransactionEntry, TransactionsFrom, Write, first_planned,
     },
 };
 
@@ -61,11 +54,6 @@ impl Store {
         committed
     }
 
-    /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
-    pub(crate) async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
-        self.claim_due(queue, lease, at_most).await
-    }
-
     /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
     /// the time of the last one. Other queues have none.
     pub(crate) async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
@@ -75,26 +63,6 @@ impl Store {
         }
         planned.sort_by_key(|(time, _)| *time);
         first_planned(planned.into_iter().map(Ok), at_most)
-    }
-
-    /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
-    pub(crate) async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
-        self.claim_one_lane(endpoint, lease).await
-    }
-
-    /// Extends a claim to the end of `lease`. Returns whether it still counts.
-    pub(crate) async fn renew(&self, claim: &Claim, lease: &Lease) -> Result<bool> {
-        self.renew_claim(claim, lease).await
-    }
-
-    /// Ends claims. The rest of the work can be claimed again at once.
-    pub(crate) async fn release(&self, claims: &[Claim]) -> Result<()> {
-        self.release_claims(claims).await
-    }
-
-    /// Drops at most `at_most` records that are older than a time, oldest first. Returns how many it handled.
-    pub(crate) async fn prune(&self, what: Prunable, before: Timestamp, at_most: usize) -> Result<usize> {
-        self.prune_index(what, before, at_most).await
     }
 
     /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
@@ -110,66 +78,6 @@ impl Store {
     /// The counts of requests that all servers on the store share, if it may have several servers.
     pub(crate) fn request_counts(&self) -> Option<&dyn RequestCounts> {
         self.bytes.request_counts()
-    }
-
-    /// The API key with this hash, revoked or not.
-    pub(crate) async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
-        // Before the reading: a key that changes meanwhile is read again.
-        let now = Moment { commit: self.bytes.last_commit(), at: Instant::now() };
-        if let Some(key) = self.keys.get(hash, now) {
-            return Ok(Some(key));
-        }
-        let record = self.of(hash.slot).one(keys::api_key(hash)).await?;
-        record.map(|record| self.keys.parse(hash, record, now)).transpose()
-    }
-
-    /// Every API key's record, oldest first within a workspace. For an operator, not for a request.
-    pub(crate) async fn api_keys(&self) -> Result<Vec<(KeyHash, ApiKey)>> {
-        let mut found = Vec::new();
-        for workspace in self.workspace_ids().await? {
-            found.extend(self.api_keys_of(&workspace).await?);
-        }
-        Ok(found)
-    }
-
-    /// The API keys of one workspace, oldest first.
-    pub(crate) async fn api_keys_of(&self, workspace: &WorkspaceId) -> Result<Vec<(KeyHash, ApiKey)>> {
-        let reads = self.of(workspace.slot());
-        let ids = reads.all_with(&keys::api_keys_of(workspace)).await?;
-        let slot = workspace.slot();
-        let hash = |digest: Vec<u8>| Some(KeyHash { slot, digest: digest.try_into().ok()? });
-        let hashes: Vec<_> = ids.into_iter().filter_map(|(_, digest)| hash(digest)).collect();
-        let keys: Vec<_> = hashes.iter().map(keys::api_key).collect();
-        let records = reads.get(keys.clone()).await?;
-        let found = hashes.into_iter().zip(keys).zip(records);
-        let found = found.filter_map(|((hash, key), record)| Some(parse(&key, &record?).map(|it| (hash, it))));
-        found.collect()
-    }
-
-    /// A workspace by its id.
-    pub(crate) async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
-        let Ok(id) = id.parse::<WorkspaceId>() else { return Ok(None) };
-        self.of(id.slot()).json(keys::workspace(&id)).await
-    }
-
-    /// All workspaces, oldest first. For an operator, not for a request.
-    pub(crate) async fn workspaces(&self) -> Result<Vec<Workspace>> {
-        let mut found = Vec::new();
-        for id in self.workspace_ids().await? {
-            found.extend(self.of(id.slot()).json(keys::workspace(&id)).await?);
-        }
-        Ok(found)
-    }
-
-    /// The workspace of a developer.
-    pub(crate) async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
-        let reads = self.of(developer.slot());
-        let Some(id) = reads.one(keys::workspace_of(developer)).await? else { return Ok(None) };
-        let id = str::from_utf8(&id).ok().and_then(|id| id.parse::<WorkspaceId>().ok());
-        match id {
-            Some(id) => reads.json(keys::workspace(&id)).await,
-            None => Ok(None),
-        }
     }
 
     /// A developer's balance and volume in one currency.
@@ -209,22 +117,6 @@ impl Store {
             found.sort_by_key(|(day, _)| *day);
         }
         Ok(found)
-    }
-
-    /// A developer's app by its id.
-    pub(crate) async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
-        self.of(developer.slot()).json(keys::app(developer, id)).await
-    }
-
-    /// A part of the log of a scope's requests.
-    pub(crate) async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
-        self.of(scope.developer_id.slot()).json(keys::log_part(scope, place)).await
-    }
-
-    /// A developer's apps, oldest first.
-    pub(crate) async fn apps(&self, developer: &DeveloperId) -> Result<Vec<App>> {
-        let found = self.of(developer.slot()).all_with(&keys::apps_of(developer)).await?;
-        found.iter().map(|(key, value)| parse(key, value)).collect()
     }
 
     /// The stored response of an idempotency key, however old.
@@ -278,11 +170,6 @@ impl Store {
         Ok(oldest)
     }
 
-    /// A gateway's stored token.
-    pub(crate) async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
-        self.of(Slot::FIRST).json(keys::gateway_token(name)).await
-    }
-
     /// A payment of a scope, as the API serves it.
     pub(crate) async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
         let key = keys::payment(id);
@@ -309,31 +196,6 @@ impl Store {
         at_most: usize,
     ) -> Result<Vec<(PaymentId, PaymentJson)>> {
         payment_list::payments_from(self.of(scope.developer_id.slot()), scope, source, from, at_most).await
-    }
-
-    /// A webhook endpoint, in any scope.
-    pub(crate) async fn endpoint(&self, id: &WebhookId) -> Result<Option<Endpoint>> {
-        self.of(id.slot()).json(keys::endpoint(id)).await
-    }
-
-    /// At most `at_most` webhook endpoints of a developer, oldest first, strictly after `after`.
-    pub(crate) async fn endpoints(
-        &self,
-        scope: &Scope,
-        after: Option<&WebhookId>,
-        at_most: usize,
-    ) -> Result<Vec<Endpoint>> {
-        let reads = self.of(scope.developer_id.slot());
-        let mut range = with_prefix(&keys::endpoints_of(scope));
-        if let Some(after) = after {
-            range.start = [&keys::endpoint_of(scope, after)[..], &[0]].concat();
-        }
-        let ids = reads.range(range, at_most).await?;
-        let keys: Vec<_> =
-            ids.iter().filter_map(|(key, _)| keys::id_at_end(key)).map(|id| keys::endpoint(&id)).collect();
-        let records = reads.get(keys.clone()).await?;
-        let found = keys.iter().zip(records).filter_map(|(key, record)| Some(parse(key, &record?)));
-        found.collect()
     }
 
     /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
@@ -458,16 +320,6 @@ impl Store {
 }
 
 impl Store {
-    /// The ids of all workspaces, in their order in each cell.
-    async fn workspace_ids(&self) -> Result<Vec<WorkspaceId>> {
-        let mut found = Vec::new();
-        for reads in self.cells()? {
-            found.extend(reads.all_with(&keys::workspaces()).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
-        }
-        found.sort();
-        Ok(found)
-    }
-
     /// The payments that an index of each cell names, oldest first.
     async fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>> {
         let mut ids: Vec<PaymentId> = Vec::new();
