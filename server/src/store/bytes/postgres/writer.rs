@@ -44,11 +44,13 @@ pub(super) struct Writer<C: Connect> {
     server: u64,
     /// The connection, and what is known over it.
     connected: Option<(C::Steps, Committer)>,
+    /// Why the last try of the batch under way failed.
+    reason: Option<String>,
 }
 
 impl<C: Connect> Writer<C> {
     pub(super) fn new(connect: C, slots: RangeInclusive<u16>, server: u64) -> Self {
-        Self { connect, slots, server, connected: None }
+        Self { connect, slots, server, connected: None, reason: None }
     }
 
     /// Commits what waits, until nobody can send any more. Tells of each batch how many changes it had, how long it took, and which
@@ -98,6 +100,7 @@ impl<C: Connect> Writer<C> {
     async fn commit_batch(&mut self, jobs: &mut [Job]) -> Result<(), StoreError> {
         let until = Instant::now() + PATIENCE;
         let mut unknown = None;
+        self.reason = None;
         loop {
             let Err(Attempt { failed, may_be }) = self.try_commit(jobs, until, &mut unknown).await else {
                 return Ok(());
@@ -112,6 +115,7 @@ impl<C: Connect> Writer<C> {
                 Failed::Broken(what) | Failed::Elsewhere(what) => what,
             };
             self.connected = None;
+            self.reason = Some(error.clone());
             unknown = may_be.or(unknown);
             if Instant::now() + RECONNECT >= until {
                 tracing::error!(%error, "the database cannot be reached");
@@ -132,8 +136,8 @@ impl<C: Connect> Writer<C> {
     ) -> Result<(), Attempt> {
         self.connected.take_if(|(steps, _)| steps.is_closed());
         if self.connected.is_none() {
-            let silent = || Failed::Broken("it does not answer".to_owned());
-            let connected = timeout_at(until, self.connect.connect()).await.map_err(|_| silent())?;
+            let silent = |_| Failed::Broken(self.reason.clone().unwrap_or_else(|| "it does not answer".to_owned()));
+            let connected = timeout_at(until, self.connect.connect()).await.map_err(silent)?;
             let mut steps = connected.map_err(Failed::Broken)?;
             let mut committer = Committer::new(self.server, self.slots.clone());
             let is_committed = committer.begin(&mut steps, *unknown).await?;
