@@ -2,10 +2,14 @@
 -- has a secret, and none has a customer's name or address. Each view runs with its owner's privileges, so a role needs none on
 -- the tables.
 
--- The text of a JSON string; the JSON itself if it has characters that no text can have.
-CREATE FUNCTION text_of(value json) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN value::text ~ '\\u(0000|[dD][89a-fA-F])' THEN value::text ELSE value #>> '{}' END
+-- The JSON of a record. No text of PostgreSQL has the character NUL, so that is replaced.
+CREATE FUNCTION json_of(body text) RETURNS json LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN position('\u0000' IN body) = 0 THEN body
+        ELSE regexp_replace(body, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END::json
 $$;
+
+-- The text of a JSON string.
+CREATE FUNCTION text_of(value json) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT value #>> '{}' $$;
 
 CREATE VIEW payment WITH (security_barrier) AS SELECT
     text_of(p -> 'id') AS id,
@@ -28,7 +32,7 @@ CREATE VIEW payment WITH (security_barrier) AS SELECT
     text_of(p -> 'paid_at')::timestamptz AS paid_at,
     text_of(expires_at)::timestamptz AS expires_at
 FROM (SELECT j -> 'scope' AS scope, j -> 'payment' AS p, j #> '{session,expires_at}' AS expires_at
-    FROM (SELECT body::json AS j FROM record WHERE substring(key FROM 4 FOR 9) = '/payment/') r) r;
+    FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 9) = '/payment/') r) r;
 COMMENT ON VIEW payment IS 'Payments. A sandbox that was emptied keeps those of before under another developer.';
 COMMENT ON COLUMN payment.developer IS 'The merchant: a workspace''s developer id.';
 COMMENT ON COLUMN payment.environment IS 'live or test.';
@@ -37,7 +41,7 @@ COMMENT ON COLUMN payment.status IS 'As the API shows it: pending, completed, fa
 COMMENT ON COLUMN payment.raw_status IS 'The state: created, paid, refunded …';
 COMMENT ON COLUMN payment.fee IS 'The platform''s fee.';
 COMMENT ON COLUMN payment.net_amount IS 'The amount without the fee.';
-COMMENT ON COLUMN payment.metadata IS 'The merchant''s, as it was sent.';
+COMMENT ON COLUMN payment.metadata IS 'The merchant''s, as it was sent, but with U+FFFD for the character NUL.';
 COMMENT ON COLUMN payment.expires_at IS 'When the customer''s session ends.';
 
 CREATE VIEW refund WITH (security_barrier) AS SELECT
@@ -52,7 +56,7 @@ CREATE VIEW refund WITH (security_barrier) AS SELECT
     text_of(r -> 'settledAt')::timestamptz AS settled_at
 FROM (SELECT text_of(j #> '{payment,id}') AS payment, split_part(text_of(j -> 'scope'), '/', 1) AS developer,
         split_part(text_of(j -> 'scope'), '/', 2) AS environment, json_array_elements(j #> '{payment,refunds}') AS r
-    FROM (SELECT body::json AS j FROM record WHERE substring(key FROM 4 FOR 9) = '/payment/') p
+    FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 9) = '/payment/') p
     WHERE json_typeof(j #> '{payment,refunds}') = 'array') p;
 COMMENT ON VIEW refund IS 'Refunds of payments.';
 COMMENT ON COLUMN refund.status IS 'pending, succeeded or failed.';
@@ -67,7 +71,7 @@ CREATE VIEW event WITH (security_barrier) AS SELECT
     text_of(j -> 'position')::bigint AS position,
     j -> 'pending' IS NOT NULL AS is_pending,
     text_of(j -> 'created_at')::timestamptz AS created_at
-FROM (SELECT body::json AS j FROM record WHERE substring(key FROM 4 FOR 7) = '/event/') r;
+FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 7) = '/event/') r;
 COMMENT ON VIEW event IS 'Events of payments.';
 COMMENT ON COLUMN event.kind IS 'Such as payment.completed.';
 COMMENT ON COLUMN event.position IS 'Its place among the events of the developer and environment, from 0 on, without gaps.';
@@ -89,7 +93,7 @@ CREATE VIEW delivery WITH (security_barrier) AS SELECT
     text_of(d -> 'createdAt')::timestamptz AS created_at,
     text_of(d -> 'deliveredAt')::timestamptz AS delivered_at
 FROM (SELECT o, o -> 'delivery' AS d
-    FROM (SELECT body::json -> 'delivery' AS o FROM record WHERE substring(key FROM 4 FOR 10) = '/delivery/') r) r;
+    FROM (SELECT json_of(body) -> 'delivery' AS o FROM record WHERE substring(key FROM 4 FOR 10) = '/delivery/') r) r;
 COMMENT ON VIEW delivery IS 'Deliveries of events to webhook endpoints, and pings.';
 COMMENT ON COLUMN delivery.event IS 'The event that is sent; null for a ping.';
 COMMENT ON COLUMN delivery.status IS 'pending, success or failed.';
@@ -113,7 +117,7 @@ CREATE VIEW transaction WITH (security_barrier) AS SELECT
     (text_of(j #> '{money,bdt}')::numeric / 100)::numeric(30, 2) AS balance_bdt,
     (text_of(j #> '{money,usd}')::numeric / 100)::numeric(30, 2) AS balance_usd,
     text_of(j -> 'created_at')::timestamptz AS created_at
-FROM (SELECT body::json AS j FROM record WHERE substring(key FROM 4 FOR 7) = '/event/') r
+FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 7) = '/event/') r
 WHERE j -> 'money' IS NOT NULL;
 COMMENT ON VIEW transaction IS 'What moved money: payments that were paid, and refunds.';
 COMMENT ON COLUMN transaction.position IS 'Its place among those of the developer and environment, from 0 on, without gaps.';
