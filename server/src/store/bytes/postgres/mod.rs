@@ -69,7 +69,7 @@ use crate::{
 };
 
 /// How old the answer to which batch is the newest may be.
-const FRESH: Duration = Duration::from_millis(500);
+const FRESH: Duration = Duration::from_millis(1500);
 /// How many changes of a cell wait; the next caller waits for a place.
 const QUEUE: usize = 4096;
 
@@ -105,10 +105,13 @@ struct CellOf {
     slots: RangeInclusive<u16>,
     changes: mpsc::Sender<Waiting>,
     /// The newest batch when this server's last one was committed.
-    own: Arc<Mutex<Option<Batch>>>,
+    own: Arc<Mutex<Option<Seen>>>,
     /// The newest batch when it was last asked for. Held while it is: others wait for the answer.
-    read: tokio::sync::Mutex<Option<(Instant, Batch)>>,
+    read: tokio::sync::Mutex<Option<Seen>>,
 }
+
+/// A batch that was the newest at some time or later.
+type Seen = (Instant, Batch);
 
 /// Waits until the connections of a place are closed.
 pub(crate) struct Closing(TaskTracker);
@@ -211,11 +214,12 @@ impl Postgres {
             trips: Arc::clone(&self.trips),
         };
         let (changes, queue) = mpsc::channel(QUEUE);
-        let (commits, own) = (self.commits.clone(), Arc::<Mutex<Option<Batch>>>::default());
+        let (commits, own) = (self.commits.clone(), Arc::<Mutex<Option<Seen>>>::default());
         let writer = Writer::new(connect, slots.clone(), self.server);
         let newest = Arc::clone(&own);
         self.tasks.spawn(writer.run(queue, move |changes, took, batch| {
-            *newest.lock().unwrap_or_else(PoisonError::into_inner) = batch;
+            let seen = batch.map(|batch| (Instant::now(), batch));
+            *newest.lock().unwrap_or_else(PoisonError::into_inner) = seen;
             commits.synced(changes, took);
         }));
         CellOf { cell, slots, changes, own, read: tokio::sync::Mutex::default() }
@@ -311,17 +315,17 @@ impl Bytes for Postgres {
     async fn newest(&self, cell: Cell) -> Result<Option<Batch>, StoreError> {
         let of_cell = self.cells_of()?.iter().find(|it| it.cell == cell.0).ok_or(StoreError::Stopped)?;
         let mut read = of_cell.read.lock().await;
-        let fresh = read.filter(|(at, _)| at.elapsed() < FRESH).map(|(_, batch)| batch);
-        let read = match fresh {
-            Some(batch) => batch,
+        let read = match read.filter(|(at, _)| at.elapsed() < FRESH) {
+            Some(seen) => seen,
             None => {
                 let at = Instant::now();
-                let batch = reads::newest(&self.readers, cell.0.into()).await?;
-                read.insert((at, batch)).1
+                *read.insert((at, reads::newest(&self.readers, cell.0.into()).await?))
             }
         };
         let own = *of_cell.own.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Some(own.filter(|own| own.number > read.number).unwrap_or(read)))
+        // By time, not by number: numbers go back if a failover loses batches.
+        let (_, newest) = own.filter(|(at, _)| *at > read.0).unwrap_or(read);
+        Ok(Some(newest))
     }
 
     async fn prove_readiness(&self) -> Result<(), StoreError> {
