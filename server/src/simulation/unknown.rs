@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use crate::store::bytes::{Undecided, View};
+use crate::store::{StoreError, bytes::View};
 
 /// What a decision sees when it first runs at a place that has to learn what it reads.
 #[derive(Default)]
 pub(super) struct Unknown(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl View for Unknown {
-    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
         Ok(self.0.get(key).map(|value| Cow::Borrowed(&value[..])))
     }
 

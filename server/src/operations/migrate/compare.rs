@@ -3,7 +3,11 @@
 use std::cmp::Ordering;
 
 use super::{super::progress, Failure, moving::ValueDigest};
-use crate::store::{Contents, Snapshot, bytes::KeyValue, layout::record_kind};
+use crate::store::{
+    Contents, Snapshot,
+    bytes::KeyValue,
+    layout::{name_of, record_kind},
+};
 
 /// How many values are in memory at a time.
 const PAGE: usize = 256;
@@ -86,14 +90,6 @@ pub(crate) fn compare(
 
 /// A key, and what is wrong with its values.
 type Difference = (Vec<u8>, &'static str);
-
-/// A record by its kind and its id, or another value by its key.
-fn name_of(key: &[u8]) -> String {
-    let whole = || key.escape_ascii().to_string();
-    record_kind(key).map_or_else(whole, |kind| {
-        format!("the {} {}", kind.replace('-', " "), key[key.len().min(5 + kind.len())..].escape_ascii())
-    })
-}
 
 /// The lesser of two values by their keys, and which of them it is.
 fn least<'v>(one: Option<&'v KeyValue>, other: Option<&'v KeyValue>) -> Option<(Ordering, &'v KeyValue)> {

@@ -9,7 +9,7 @@ use tokio::{
     task,
 };
 
-use super::{AtRest, Bytes, Cell, Decision, KeyValue, Table, Undecided, View, now};
+use super::{AtRest, Bytes, Cell, Decision, KeyValue, Table, View, now};
 use crate::store::{Backups, StoreError};
 
 /// The format of the keys and values. A store of another one is not opened.
@@ -103,7 +103,7 @@ fn decide_by(mut decision: Decision) -> impl FnOnce(&mut journaled_tree::View<'_
     move |view| match decision(&mut Changed(view)) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Ended::Refused),
-        Err(Undecided::Failed(error)) => Err(Ended::Failed(error)),
+        Err(error) => Err(Ended::Failed(error)),
     }
 }
 
@@ -164,8 +164,8 @@ impl fmt::Display for Ended {
 struct Changed<'v, 'd>(&'v mut journaled_tree::View<'d>);
 
 impl View for Changed<'_, '_> {
-    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided> {
-        Ok(self.0.get(key).map_err(StoreError::from)?)
+    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
+        self.0.get(key).map_err(StoreError::from)
     }
 
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
@@ -176,8 +176,8 @@ impl View for Changed<'_, '_> {
         self.0.remove(key);
     }
 
-    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), Undecided> {
-        Ok(self.0.append(key, more).map_err(StoreError::from)?)
+    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), StoreError> {
+        self.0.append(key, more).map_err(StoreError::from)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{AtRest, Bytes, Cell, Decision, KeyValue, Undecided, View, now};
+use super::{AtRest, Bytes, Cell, Decision, KeyValue, View, now};
 use crate::store::StoreError;
 
 /// One cell in memory.
@@ -94,7 +94,7 @@ impl Bytes for Memory {
         }
         let mut values = self.values();
         let mut view = MapView { values: &values, writes: BTreeMap::new() };
-        let is_accepted = decision(&mut view).map_err(|Undecided::Failed(error)| error)?;
+        let is_accepted = decision(&mut view)?;
         if is_accepted {
             for (key, value) in view.writes {
                 match value {
@@ -124,7 +124,7 @@ struct MapView<'m> {
 }
 
 impl View for MapView<'_> {
-    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
         let value = match self.writes.get(key) {
             Some(written) => written.as_ref(),
             None => self.values.get(key),

@@ -79,14 +79,14 @@ pub(crate) type KeyValue = (Vec<u8>, Vec<u8>);
 pub(crate) trait View {
     /// # Errors
     /// If the place has not fetched it yet, or cannot read it.
-    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided>;
+    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError>;
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>);
     fn remove(&mut self, key: Vec<u8>);
     /// Adds to the end of a value.
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), Undecided> {
+    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), StoreError> {
         let mut value = self.get(&key)?.map(Cow::into_owned).unwrap_or_default();
         value.extend_from_slice(more);
         self.put(key, value);
@@ -94,17 +94,10 @@ pub(crate) trait View {
     }
 }
 
-/// Why nothing was decided.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Undecided {
-    #[error(transparent)]
-    Failed(#[from] StoreError),
-}
-
 /// Decides by a view of a cell, and writes into it. Returns whether what it wrote is to be committed. It reads named keys alone,
 /// has no other effect, and may run again: a place may first run it over values that it does not know and takes for absent, to learn
 /// what it reads. The last run counts.
-pub(crate) type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, Undecided> + Send>;
+pub(crate) type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, StoreError> + Send>;
 
 /// A place for bytes.
 #[async_trait]

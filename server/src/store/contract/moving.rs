@@ -9,8 +9,8 @@ use super::{Embedded, Engine, Postgres, changes, samples::*};
 use crate::{
     domain::fan_out,
     store::{
-        Change, ClaimEnd, Prunable, Queue, Snapshot, Store, Write, bytes::KeyValue, layout::record_kind,
-        postgres::PostgresSnapshot,
+        Change, ClaimEnd, Contents, Migration, Prunable, Queue, Snapshot, Store, Write, bytes::KeyValue,
+        layout::record_kind, postgres::PostgresSnapshot,
     },
 };
 
@@ -77,6 +77,15 @@ fn values(store: &dyn Snapshot, mut after: Option<Vec<u8>>, at_a_time: usize) ->
 async fn move_all<S: Moved, T: Moved>() {
     let (source, target) = (S::new().await, T::new().await);
     fill(source.store()).await;
+    let begun = Migration {
+        version: 0,
+        id: "1".into(),
+        from: "/data".into(),
+        after: None,
+        records: 1,
+        moved: Some(Contents::default()),
+    };
+    commit(&source.store(), vec![Write::Migration(Box::new(begun))]).await.unwrap();
     let all = source.read(|store| values(store, None, 5)).await;
     assert!(all.is_sorted() && all.windows(2).all(|two| two[0].0 != two[1].0));
     let kinds = [
@@ -95,6 +104,9 @@ async fn move_all<S: Moved, T: Moved>() {
     for kind in kinds {
         assert!(all.iter().any(|(key, _)| record_kind(key) == Some(kind)), "{kind}");
     }
+    // How far a migration into the source came stays there, even if it is a page alone.
+    assert!(all.iter().all(|(key, _)| record_kind(key) != Some("migration")));
+    assert_eq!(source.read(|store| values(store, None, 1)).await, all);
     // Whoever reads on after any value reads the rest.
     let expected = all.clone();
     source

@@ -88,7 +88,7 @@ impl Store {
         if self.looks.is_vain(cell.0, queue, newest, lease.now) {
             return Ok(Vec::new());
         }
-        let mut due = DueWork::new(super::Reads::new(&*self.bytes, cell), queue, lease.now);
+        let mut due = DueWork::new(self.in_cell(cell), queue, lease.now);
         let (mut free, mut waiting, mut held) = (Vec::new(), Waiting::default(), None);
         while free.len() < at_most {
             let candidate = match due.next().await {
@@ -112,7 +112,7 @@ impl Store {
         }
         // What somebody has is looked at again: a lease ends without a commit.
         if let Some(newest) = newest.filter(|_| held.is_none()) {
-            let until = due_after(super::Reads::new(&*self.bytes, cell), queue, lease.now).await?;
+            let until = due_after(self.in_cell(cell), queue, lease.now).await?;
             self.looks.note(cell.0, queue, newest, until);
         }
         Ok(free)
@@ -124,7 +124,7 @@ impl Store {
             return Ok(leases.running(lease));
         }
         let prefix = keys::leases(queue.name());
-        let found = super::Reads::new(&*self.bytes, cell).all_with(&prefix).await?;
+        let found = self.in_cell(cell).all_with(&prefix).await?;
         let running = found.iter().filter_map(|(key, value)| {
             let is_running = Held::decode(value).is_some_and(|held| held.runs_under(lease));
             is_running.then(|| queue.work(str::from_utf8(&key[prefix.len()..]).ok()?)).flatten()
@@ -176,7 +176,7 @@ impl Store {
             return Ok(());
         }
         for cell in self.bytes.cells()? {
-            let reads = super::Reads::new(&*self.bytes, cell);
+            let reads = self.in_cell(cell);
             let has_ended = move |value: &[u8]| Held::decode(value).is_none_or(|held| held.until < before);
             let mut ended = reads.all_with(&keys::all_leases()).await?;
             ended.retain(|(_, value)| has_ended(value));

@@ -16,17 +16,14 @@ use super::{
 };
 use crate::{
     domain::{DayTotals, Scope},
-    store::{
-        CommitError, Conflict, StoreError,
-        bytes::{Undecided, View},
-    },
+    store::{CommitError, Conflict, StoreError, bytes::View},
 };
 
 /// Why a change is not made.
 #[derive(Debug)]
 pub(super) enum Refused {
     Conflict(Conflict),
-    Undecided(Undecided),
+    Failed(StoreError),
 }
 
 impl From<Conflict> for Refused {
@@ -35,15 +32,9 @@ impl From<Conflict> for Refused {
     }
 }
 
-impl From<Undecided> for Refused {
-    fn from(undecided: Undecided) -> Self {
-        Self::Undecided(undecided)
-    }
-}
-
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
-        Self::Undecided(error.into())
+        Self::Failed(error)
     }
 }
 
@@ -67,7 +58,7 @@ impl<'v> Draft<'v> {
         }
     }
 
-    pub(super) fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided> {
+    pub(super) fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
         self.view.get(key)
     }
 
@@ -250,7 +241,7 @@ impl From<Refused> for CommitError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Conflict(conflict) => Self::Conflict(conflict),
-            Refused::Undecided(Undecided::Failed(error)) => Self::Store(error),
+            Refused::Failed(error) => Self::Store(error),
         }
     }
 }

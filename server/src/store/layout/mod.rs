@@ -75,7 +75,11 @@ impl Store {
     }
 
     fn cells(&self) -> Result<impl Iterator<Item = Reads<'_>>, StoreError> {
-        Ok(self.bytes.cells()?.into_iter().map(|cell| Reads::new(&*self.bytes, cell)))
+        Ok(self.bytes.cells()?.into_iter().map(|cell| self.in_cell(cell)))
+    }
+
+    fn in_cell(&self, cell: Cell) -> Reads<'_> {
+        Reads::new(&*self.bytes, cell)
     }
 
     /// Commits everything that `decide` writes, or nothing if it refuses. It may run again.
@@ -155,7 +159,7 @@ fn decision<T: Send + 'static>(
                 Ok(outcome)
             }
             Err(Refused::Conflict(conflict)) => Err(conflict),
-            Err(Refused::Undecided(undecided)) => return Err(undecided),
+            Err(Refused::Failed(error)) => return Err(error),
         };
         let is_accepted = outcome.is_ok();
         *decided.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
@@ -184,6 +188,17 @@ pub(crate) fn is_value(key: &[u8]) -> bool {
 /// The kind of the record of a key; `None` if it is of no record.
 pub(crate) fn record_kind(key: &[u8]) -> Option<&str> {
     keys::kind_of(key).filter(|(table, _)| *table == Table::Record).map(|(_, kind)| kind)
+}
+
+/// A key for people: the kind of its record and what stands behind, or all of it. Other bytes than text are escaped.
+pub(crate) fn name_of(key: &[u8]) -> String {
+    match record_kind(key) {
+        Some(kind) => {
+            let behind = &key[key.len().min(keys::records_of(Slot::FIRST, kind).len())..];
+            format!("the {} {}", kind.replace('-', " "), behind.escape_ascii())
+        }
+        None => key.escape_ascii().to_string(),
+    }
 }
 
 /// Whether a key is of the record of a payment.

@@ -10,7 +10,6 @@ use super::{
     entry::Entry,
     keys,
     kinds::entries_of,
-    reads::Reads,
     store_error,
 };
 use crate::store::{
@@ -29,8 +28,10 @@ impl Store {
                     continue;
                 }
                 range.start = range.start.max(first.clone());
-                let mut found = Reads::of(&*self.bytes, slot).range(range, at_most).await?;
+                // One more, since how far a migration came is not moved.
+                let mut found = self.of(slot).range(range, at_most.saturating_add(1)).await?;
                 found.retain(|(key, _)| *key != keys::migration());
+                found.truncate(at_most);
                 if !found.is_empty() {
                     return Ok(found);
                 }

@@ -6,7 +6,7 @@ use super::{
     Store, delivery,
     entry::{Entry, owners_at},
     keys::{BODIES, CLAIMS, RESPONSES},
-    reads::{Reads, Scan},
+    reads::Scan,
     store_error,
 };
 use crate::store::{Prunable, Result};
@@ -23,7 +23,7 @@ impl Store {
             Prunable::DeliveryBodies => BODIES,
         };
         for cell in self.bytes.cells()? {
-            let reads = Reads::new(&*self.bytes, cell);
+            let reads = self.in_cell(cell);
             let mut entries = Vec::new();
             let mut scan = Scan::new(reads, index.before(before));
             while entries.len() < at_most

@@ -12,7 +12,7 @@ use std::{
 
 use crate::store::{
     StoreError,
-    bytes::{CELL, Decision, Table, Undecided, View},
+    bytes::{CELL, Decision, Table, View},
 };
 
 /// How many bytes a server keeps of a cell.
@@ -163,7 +163,7 @@ impl<'k> CellView<'k> {
         let is_accepted = match (decided, foreign) {
             (Ok(true), Some(key)) => Err(StoreError::corrupt(&key, "it is written in another cell than its own")),
             (Ok(is_accepted), _) => Ok(is_accepted),
-            (Err(Undecided::Failed(error)), _) => Err(error),
+            (Err(error), _) => Err(error),
         };
         match is_accepted {
             Ok(true) => self.batch.append(&mut self.change),
@@ -237,9 +237,9 @@ impl<'k> CellView<'k> {
 }
 
 impl View for CellView<'_> {
-    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Undecided> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
         if !self.is_of_cell(key) {
-            return Err(StoreError::corrupt(key, "it is read in another cell than its own").into());
+            return Err(StoreError::corrupt(key, "it is read in another cell than its own"));
         }
         self.note(key, Table::of(key) == Some(Table::Record));
         Ok(self.value(key).map(Cow::Borrowed))
@@ -254,7 +254,7 @@ impl View for CellView<'_> {
     }
 
     /// A place that does not pack has a key for each addition, so it is new nearly always.
-    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), Undecided> {
+    fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), StoreError> {
         self.note(&key, Table::of(&key) != Some(Table::Hot));
         let value = [self.value(&key).unwrap_or_default(), more].concat();
         self.put(key, value);
