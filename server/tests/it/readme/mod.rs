@@ -28,13 +28,17 @@ enum By {
     Nobody,
 }
 
-const READMES: [(&str, By); 11] = [
+/// The pages that somebody reads one after the other, beginning in an empty directory.
+const IN_ORDER: [&str; 2] = ["README.md", "server/docs/operating.md"];
+
+const READMES: [(&str, By); 12] = [
     ("README.md", By::Typing),
     ("examples/README.md", By::Typing),
     ("fuzz/README.md", By::Nobody),
     ("payments-client/README.md", By::Documentation),
     ("payments-core/README.md", By::Documentation),
     ("server/README.md", By::Typing),
+    ("server/docs/operating.md", By::Typing),
     ("server/docs/postgresql.md", By::Program("server/tests/it/postgresql_page.rs")),
     ("server/docs/scale.md", By::NotHere("its statements need a distributed database")),
     ("server/fakes/README.md", By::Program("server/tests/new_user")),
@@ -112,9 +116,13 @@ fn follow(readme: &str, reader: &mut Reader) -> (usize, usize) {
 }
 
 #[test]
-fn the_readmes_commands_work_in_its_order_in_an_empty_directory() {
+fn the_commands_of_the_readme_and_then_of_the_operators_page_work_in_an_empty_directory() {
     let mut reader = Reader::new();
-    let (typed, compared) = follow("README.md", &mut reader);
+    let (mut typed, mut compared) = (0, 0);
+    for page in IN_ORDER {
+        let followed = follow(page, &mut reader);
+        (typed, compared) = (typed + followed.0, compared + followed.1);
+    }
     assert_eq!(compared, 3);
     assert!(typed > 30, "{typed} commands");
     for made in ["payments-data", "backups/today", "restored", "restored-as-of-now", "moved-back"] {
@@ -124,7 +132,7 @@ fn the_readmes_commands_work_in_its_order_in_an_empty_directory() {
 
 #[test]
 fn the_commands_in_the_readmes_of_the_server_and_the_examples_work_beside_a_server() {
-    for (readme, _) in READMES.iter().filter(|(name, by)| matches!(by, By::Typing) && *name != "README.md") {
+    for (readme, _) in READMES.iter().filter(|(name, by)| matches!(by, By::Typing) && !IN_ORDER.contains(name)) {
         let mut reader = Reader::new();
         reader.type_in("payments-server serve");
         follow(readme, &mut reader);
