@@ -31,7 +31,7 @@ enum By {
 /// The pages that somebody reads one after the other, beginning in an empty directory.
 const IN_ORDER: [&str; 2] = ["README.md", "server/docs/operating.md"];
 
-const READMES: [(&str, By); 12] = [
+const READMES: [(&str, By); 14] = [
     ("README.md", By::Typing),
     ("examples/README.md", By::Typing),
     ("fuzz/README.md", By::Nobody),
@@ -39,6 +39,8 @@ const READMES: [(&str, By); 12] = [
     ("payments-core/README.md", By::Documentation),
     ("server/README.md", By::Typing),
     ("server/docs/operating.md", By::Typing),
+    ("server/docs/faults.md", By::Nobody),
+    ("server/docs/mutants.md", By::Nobody),
     ("server/docs/postgresql.md", By::Program("server/tests/it/postgresql_page.rs")),
     ("server/docs/scale.md", By::NotHere("its statements need a distributed database")),
     ("server/fakes/README.md", By::Program("server/tests/new_user")),
