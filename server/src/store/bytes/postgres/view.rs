@@ -7,6 +7,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
+    mem,
     ops::RangeInclusive,
 };
 
@@ -166,7 +167,8 @@ impl<'k> CellView<'k> {
             (Err(error), _) => Err(error),
         };
         match is_accepted {
-            Ok(true) => self.batch.append(&mut self.change),
+            // Not `append`, which builds the whole map anew.
+            Ok(true) => self.batch.extend(mem::take(&mut self.change)),
             _ => self.change.clear(),
         }
         is_accepted.map(drop)
