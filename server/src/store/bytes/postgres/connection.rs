@@ -34,6 +34,9 @@ use crate::store::{
 const KEPT_BATCHES: i64 = 10_000;
 /// After how many batches the rows of old ones are deleted.
 const DELETE_EACH: i64 = 1_000;
+/// Plans for any parameters cost least. Citus does not send those to the cell's node.
+const CHOOSE_PLANS: &str = "SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT FROM pg_extension WHERE \
+                            extname = 'citus') THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false)";
 
 /// Makes connections to a cell.
 pub(super) struct CellConnector {
@@ -50,9 +53,8 @@ impl Connect for CellConnector {
 
     async fn connect(&self) -> Result<CellConnection, String> {
         let session = self.connector.connect().await.map_err(|error| error.to_string())?;
-        // On a database that distributes its tables, plans that are kept for any parameters are not sent to the cell's node.
         let prepared = async {
-            session.client().batch_execute("SET plan_cache_mode = force_generic_plan").await?;
+            session.client().batch_execute(CHOOSE_PLANS).await?;
             Statements::prepare(session.client()).await
         };
         let statements = session.in_time(prepared).await.ok_or("it does not answer")?;
