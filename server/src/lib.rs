@@ -1,7 +1,7 @@
 //! The reference payments server, as a library of one function: the program calls [`run_command`].
 //!
 //! A request goes from the socket to the disk through `http::listener`, its resource's handlers (`http::payments` and
-//! its siblings), the use case in `service`, the records' layout in `store::embedded`, and the engine. `http::gate`
+//! its siblings), the use case in `service`, the records' layout in `store::layout`, and the engine. `http::gate`
 //! authenticates the caller and `payments_core` decides which transitions are allowed. `delivery` sends the outbox's
 //! webhooks to the merchants' endpoints, independently of requests.
 #![forbid(unsafe_code)]
