@@ -42,6 +42,11 @@ impl Backups {
         found
     }
 
+    /// Waits for a whole backup, which may be there already.
+    async fn first(&self) -> PathBuf {
+        eventually("a backup", async || self.whole().into_iter().next()).await
+    }
+
     /// Waits for a whole backup that there was none of before.
     async fn next(&self) -> PathBuf {
         let before = self.whole();
@@ -134,7 +139,7 @@ async fn two_stores_in_one_backup_directory_keep_their_own() {
 async fn restarts_within_seconds_leave_the_earlier_backups() {
     let backups = Backups::new();
     let mut server = Server::start_with(&backups.flags("3600", "2"));
-    let first = backups.next().await;
+    let first = backups.first().await;
     for _ in 0..4 {
         server.create(&payment_of(&json!(1))).await;
         server.crash_and_restart();
