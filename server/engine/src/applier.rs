@@ -7,11 +7,17 @@ use std::{
     error::Error,
     io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use crate::{overlay::Overlay, stop::Stop, tree::TreeFile, writes::Writes};
+use crate::{
+    overlay::Overlay,
+    stop::Stop,
+    tree::TreeFile,
+    worker::{Work, Worker},
+    writes::Writes,
+};
 
 /// How long batches gather at most.
 const GATHERED_FOR: Duration = Duration::from_secs(1);
@@ -22,9 +28,7 @@ const FLUSHED_AT_BYTES: usize = 256 * 1024;
 /// Tells the applier what has gathered. It ends, with everything applied, when this is dropped.
 pub(crate) struct Applier {
     shared: Arc<Shared>,
-    /// Where there are no threads.
-    #[cfg(feature = "simulation")]
-    stepped: Option<Mutex<Work>>,
+    pub(crate) worker: Worker<Applying>,
 }
 
 /// What the committer and the applier tell each other.
@@ -63,19 +67,9 @@ impl Applier {
         // Half of the reserve is there for certain, and sled takes up to four times what it is given.
         let gathered_bytes = usize::try_from(reserve_bytes / 2 / 4 / 2).unwrap_or(usize::MAX);
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), gathered_bytes });
-        let work = Work { overlay, file, stop, shared: Arc::clone(&shared) };
-        #[cfg(feature = "simulation")]
-        if !has_threads {
-            return Ok((Self { shared, stepped: Some(Mutex::new(work)) }, None));
-        }
-        debug_assert!(has_threads, "only a simulation has no threads");
-        let thread = thread::Builder::new().name("applier".into()).spawn(move || work.run())?;
-        let applier = Self {
-            shared,
-            #[cfg(feature = "simulation")]
-            stepped: None,
-        };
-        Ok((applier, Some(thread)))
+        let work = Applying { overlay, file, stop, shared: Arc::clone(&shared) };
+        let (worker, thread) = Worker::start("applier", has_threads, work)?;
+        Ok((Self { shared, worker }, thread))
     }
 
     /// Tells that so many bytes more are in the overlay. Waits while there are too many.
@@ -118,26 +112,14 @@ impl Applier {
 
     /// Waits for the applier to get on.
     fn wait<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        #[cfg(feature = "simulation")]
-        if self.stepped.is_some() {
-            drop(state);
-            self.step();
-            return self.shared.lock();
+        match self.worker {
+            Worker::Thread => self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Worker::Stepped(_) => {
+                drop(state);
+                self.worker.step();
+                self.shared.lock()
+            }
         }
-        self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where there are no threads, does a piece of work. False if there is none.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn step(&self) -> bool {
-        let Some(work) = &self.stepped else { return false };
-        let state = self.shared.lock();
-        if state.has_ended || (state.gathered == 0 && !state.wants_sync) {
-            return false;
-        }
-        drop(state);
-        work.lock().unwrap_or_else(PoisonError::into_inner).step();
-        true
     }
 }
 
@@ -175,22 +157,33 @@ impl Shared {
 /// What failed, and why.
 type Failure = (&'static str, Box<dyn Error>);
 
-/// The applier's side.
-struct Work {
+/// The applier's work.
+pub(crate) struct Applying {
     overlay: Overlay,
     file: Arc<TreeFile>,
     stop: Arc<Stop>,
     shared: Arc<Shared>,
 }
 
-impl Work {
-    /// The applier's thread.
-    fn run(self) {
-        while self.shared.wait_for_work() && self.step() {}
+impl Work for Applying {
+    fn wait(&mut self) -> bool {
+        self.shared.wait_for_work() && self.go_on()
     }
 
+    fn step(&mut self) -> bool {
+        let state = self.shared.lock();
+        let has_work = !state.has_ended && (state.gathered > 0 || state.wants_sync);
+        drop(state);
+        if has_work {
+            self.go_on();
+        }
+        has_work
+    }
+}
+
+impl Applying {
     /// Applies what has gathered, and syncs the tree if that is wanted. False if the engine has stopped.
-    fn step(&self) -> bool {
+    fn go_on(&self) -> bool {
         let done = match self.stop.on_panic(|| self.apply()) {
             Some(Ok(())) => true,
             Some(Err((what, error))) => {
@@ -246,8 +239,9 @@ impl Work {
 }
 
 #[cfg(test)]
-#[cfg(feature = "simulation")]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::{
         disk::{Disk, SystemDisk},
@@ -284,17 +278,17 @@ mod tests {
     #[test]
     fn a_step_applies_what_has_gathered_or_syncs_and_without_either_there_is_none() {
         let (_directory, overlay, applier) = applier();
-        assert!(!applier.step());
+        assert!(!applier.worker.step());
         overlay.push(7, Writes::from([(b"key".to_vec(), Some(b"value".to_vec()))]));
         applier.gathered(8);
-        assert!(applier.step());
+        assert!(applier.worker.step());
         assert_eq!(overlay.tree.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
         assert_eq!(applier.synced(), 0);
-        assert!(!applier.step());
+        assert!(!applier.worker.step());
         applier.begin_sync();
-        assert!(applier.step());
+        assert!(applier.worker.step());
         assert_eq!(applier.synced(), 7);
-        assert!(!applier.step());
+        assert!(!applier.worker.step());
         assert!(applier.sync());
     }
 

@@ -23,12 +23,12 @@ use crate::{
     applier::Applier,
     database::Database,
     error::{AppendError, BackupError, CommitError},
-    journal::{FileList, Journal, Retention},
+    journal::{Archivist, Journal, Retention},
     overlay::Overlay,
     reserve::Reserve,
     stop::Stop,
     view::View,
-    worker::Worker,
+    worker::{Work, Worker},
     writes::{APPLIED, COMMITTED_AT, Writes, bytes_of, set_number},
 };
 
@@ -47,9 +47,7 @@ type Job = Option<Change>;
 /// Commits changes, on the caller's thread or on the committer's.
 pub(crate) struct GroupCommit {
     writer: Arc<Mutex<Writer>>,
-    /// Where there are no threads.
-    #[cfg(feature = "simulation")]
-    stepped: Option<Mutex<Committer>>,
+    pub(crate) committer: Worker<Committer>,
     /// The last field, so that it is dropped last: the thread then has the writer to itself, and drops it before it ends.
     queue: mpsc::Sender<Job>,
 }
@@ -86,7 +84,7 @@ impl Database {
         decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, CommitError<E>> {
         let (change, mut outcome) = change(decide);
-        self.group_commit.commit_on_this_thread(lock(&self.group_commit.writer), change);
+        self.group_commit.commit_on_this_thread(self.group_commit.writer(), change);
         outcome.try_recv().map_err(|_| CommitError::Stopped)?
     }
 }
@@ -96,20 +94,14 @@ impl GroupCommit {
     pub(crate) fn start(writer: Writer, has_threads: bool) -> io::Result<(Self, Option<thread::JoinHandle<()>>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let writer = Arc::new(Mutex::new(writer));
-        let committer = Committer { writer: Arc::clone(&writer), waiting, jobs: Vec::with_capacity(MAX_BATCH) };
-        #[cfg(feature = "simulation")]
-        if !has_threads {
-            return Ok((Self { writer, stepped: Some(Mutex::new(committer)), queue }, None));
-        }
-        debug_assert!(has_threads, "only a simulation has no threads");
-        let thread = thread::Builder::new().name("committer".into()).spawn(move || committer.run())?;
-        let group_commit = Self {
-            writer,
-            #[cfg(feature = "simulation")]
-            stepped: None,
-            queue,
-        };
-        Ok((group_commit, Some(thread)))
+        let work = Committer { writer: Arc::clone(&writer), waiting, jobs: Vec::with_capacity(MAX_BATCH) };
+        let (committer, thread) = Worker::start("committer", has_threads, work)?;
+        Ok((Self { writer, committer, queue }, thread))
+    }
+
+    /// The writer, once nobody else uses it.
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
     }
 
     /// The writer, if nobody else uses it or waits for it, nor did lately.
@@ -124,7 +116,7 @@ impl GroupCommit {
 
     /// Begins a new line of changes.
     pub(crate) fn begin_line(&self) -> Result<(), BackupError> {
-        Ok(lock(&self.writer).journal.begin_line()?)
+        Ok(self.writer().journal.begin_line()?)
     }
 
     fn commit_on_this_thread(&self, mut writer: MutexGuard<'_, Writer>, change: Change) {
@@ -154,66 +146,42 @@ fn change<T: Send + 'static, E: Send + 'static>(
 }
 
 /// Commits the changes that wait.
-struct Committer {
+pub(crate) struct Committer {
     writer: Arc<Mutex<Writer>>,
     waiting: mpsc::Receiver<Job>,
     jobs: Vec<Job>,
 }
 
-impl Committer {
-    /// The committer's thread.
-    fn run(mut self) {
-        while self.waiting.blocking_recv_many(&mut self.jobs, MAX_BATCH) > 0 {
-            self.commit();
-        }
-        lock(&self.writer).end();
+impl Work for Committer {
+    fn wait(&mut self) -> bool {
+        self.waiting.blocking_recv_many(&mut self.jobs, MAX_BATCH);
+        self.commit()
     }
 
-    /// Commits the changes that it has received as one batch.
-    fn commit(&mut self) {
-        let mut writer = lock(&self.writer);
-        writer.commit(self.jobs.drain(..).flatten().collect());
-        writer.look_after_files();
-    }
-
-    /// Where there are no threads, commits the changes that wait. False if none does.
-    #[cfg(feature = "simulation")]
     fn step(&mut self) -> bool {
         while self.jobs.len() < MAX_BATCH
             && let Ok(job) = self.waiting.try_recv()
         {
             self.jobs.push(job);
         }
-        let has_any = !self.jobs.is_empty();
-        if has_any {
-            self.commit();
-        }
-        has_any
+        self.commit()
+    }
+
+    fn end(&mut self) {
+        lock(&self.writer).end();
     }
 }
 
-#[cfg(feature = "simulation")]
-impl GroupCommit {
-    /// Where there are no threads, does a piece of a worker's work. False if none waits.
-    pub(crate) fn step(&self, worker: crate::simulation::Worker) -> bool {
-        use crate::simulation::Worker::{Applier, Archivist, Committer};
-        match (worker, &self.stepped) {
-            (_, None) => false,
-            (Committer, Some(committer)) => committer.lock().unwrap_or_else(PoisonError::into_inner).step(),
-            (Applier, _) => lock(&self.writer).applier.step(),
-            (Archivist, _) => lock(&self.writer).archivist.step(),
+impl Committer {
+    /// Commits the changes that it has received as one batch. False if it has received nothing.
+    fn commit(&mut self) -> bool {
+        if self.jobs.is_empty() {
+            return false;
         }
-    }
-}
-
-#[cfg(feature = "simulation")]
-impl Drop for GroupCommit {
-    /// Does what the committer's thread does at its end.
-    fn drop(&mut self) {
-        if self.stepped.is_some() {
-            while self.step(crate::simulation::Worker::Committer) {}
-            lock(&self.writer).end();
-        }
+        let mut writer = lock(&self.writer);
+        writer.commit(self.jobs.drain(..).flatten().collect());
+        writer.look_after_files();
+        true
     }
 }
 
@@ -227,7 +195,7 @@ pub(crate) struct Writer {
     pub(crate) overlay: Overlay,
     pub(crate) journal: Journal,
     /// Where closed files are compressed.
-    pub(crate) archivist: Worker<FileList>,
+    pub(crate) archivist: Archivist,
     /// The usual length of a journal file.
     pub(crate) file_bytes: u64,
     /// The length of the journal file at which the next one is begun.
@@ -360,8 +328,7 @@ impl Writer {
         match self.journal.rotate(self.retention.needed_after()) {
             Ok(()) => {
                 self.next_file_at = self.file_bytes;
-                // The archivist ends only when this is gone.
-                let _ = self.archivist.send(self.journal.list.clone());
+                self.archivist.send(&self.journal.list);
             }
             Err(error) => tracing::warn!(%error, "no new journal file could be begun; the old one goes on"),
         }

@@ -16,7 +16,7 @@ use crate::{
     disk::{self, Disk, DiskFile, Open, SystemDisk},
     error::{JournalError, OpenError},
     group_commit::{GroupCommit, Writer},
-    journal::{self, Journal, Retention},
+    journal::{self, Archivist, Journal, Retention},
     layout::Layout,
     overlay::Overlay,
     replay::Replay,
@@ -111,9 +111,9 @@ impl Options {
         let is_closing = Arc::default();
         let committed_at = overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default();
         let (archivist, archiving) =
-            journal::start_archivist(Arc::clone(&disk), journal_directory.clone(), Arc::clone(&is_closing))?;
+            Archivist::start(Arc::clone(&disk), journal_directory.clone(), Arc::clone(&is_closing))?;
         // The last run may have left closed files uncompressed.
-        let _ = archivist.send(journal.list.clone());
+        archivist.send(&journal.list);
         let has_threads = disk.has_threads();
         let (shared, stopping) = (Arc::clone(&file), Arc::clone(&stop));
         let (applier, applying) = Applier::start(overlay.clone(), shared, stopping, self.reserve_bytes, has_threads)?;

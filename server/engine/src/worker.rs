@@ -1,152 +1,121 @@
-//! A worker: does the pieces of work that it is sent, one after the other, on a thread of its own.
-//!
-//! Where the disk is simulated there are no threads; whoever runs the simulation steps the worker.
+//! A worker: a thread that does work in pieces. On a simulated disk there are no threads, and the simulation steps the worker.
 
 use std::{
     io,
-    sync::mpsc,
+    sync::{Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
 
-#[cfg(feature = "simulation")]
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+/// Work that comes in pieces.
+pub(crate) trait Work: Send + 'static {
+    /// Waits for a piece and does it. False if none will come.
+    fn wait(&mut self) -> bool;
 
-/// Does a piece of work. False if the worker ends with it.
-type Do<W> = Box<dyn FnMut(W) -> bool + Send>;
+    /// Does a piece that waits. False if none does.
+    fn step(&mut self) -> bool;
 
-/// The sender's end. The worker ends, with all work done, when this is dropped.
-pub(crate) enum Worker<W> {
-    Thread(mpsc::SyncSender<W>),
-    #[cfg(feature = "simulation")]
-    Stepped(Mutex<Stepped<W>>),
+    /// Ends the work, after the last piece.
+    fn end(&mut self) {}
 }
 
-impl<W: Send + 'static> Worker<W> {
-    /// Starts a worker for which at most `waiting` pieces of work wait.
-    pub(crate) fn start(
-        name: &str,
-        waiting: usize,
-        has_threads: bool,
-        mut work: Do<W>,
-    ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
-        #[cfg(feature = "simulation")]
+/// Does a work: on a thread, or step by step.
+pub(crate) enum Worker<W: Work> {
+    Thread,
+    Stepped(Mutex<W>),
+}
+
+impl<W: Work> Worker<W> {
+    /// Starts a worker. Also returns its thread, if it has one.
+    pub(crate) fn start(name: &str, has_threads: bool, mut work: W) -> io::Result<(Self, Option<JoinHandle<()>>)> {
         if !has_threads {
-            let stepped = Stepped { waiting: VecDeque::new(), at_most: waiting, work, has_ended: false };
-            return Ok((Self::Stepped(Mutex::new(stepped)), None));
+            return Ok((Self::Stepped(Mutex::new(work)), None));
         }
-        debug_assert!(has_threads, "only a simulation has no threads");
-        let (sender, received) = mpsc::sync_channel(waiting);
         let run = move || {
-            for piece in received {
-                if !work(piece) {
-                    break;
-                }
-            }
+            while work.wait() {}
+            work.end();
         };
-        let thread = thread::Builder::new().name(name.into()).spawn(run)?;
-        Ok((Self::Thread(sender), Some(thread)))
+        Ok((Self::Thread, Some(thread::Builder::new().name(name.into()).spawn(run)?)))
     }
 
-    /// Sends a piece of work; waits while too many wait. False if the worker has ended.
-    pub(crate) fn send(&self, piece: W) -> bool {
-        match self {
-            Self::Thread(sender) => sender.send(piece).is_ok(),
-            #[cfg(feature = "simulation")]
-            Self::Stepped(stepped) => stepped.lock().unwrap_or_else(PoisonError::into_inner).send(piece),
-        }
-    }
-
-    /// Where there are no threads, does a piece of work. False if none waits.
-    #[cfg(feature = "simulation")]
+    /// Does a piece of work, unless a thread does. False if none waits.
     pub(crate) fn step(&self) -> bool {
         match self {
-            Self::Thread(_) => false,
-            Self::Stepped(stepped) => stepped.lock().unwrap_or_else(PoisonError::into_inner).step(),
+            Self::Thread => false,
+            Self::Stepped(work) => work.lock().unwrap_or_else(PoisonError::into_inner).step(),
         }
     }
 }
 
-/// A worker without a thread.
-#[cfg(feature = "simulation")]
-pub(crate) struct Stepped<W> {
-    waiting: VecDeque<W>,
-    at_most: usize,
-    work: Do<W>,
-    has_ended: bool,
-}
-
-#[cfg(feature = "simulation")]
-impl<W> Stepped<W> {
-    fn send(&mut self, piece: W) -> bool {
-        self.waiting.push_back(piece);
-        while self.waiting.len() > self.at_most + 1 {
-            self.step();
+impl<W: Work> Drop for Worker<W> {
+    /// Does what a thread would do at its end.
+    fn drop(&mut self) {
+        if let Self::Stepped(work) = self {
+            let work = work.get_mut().unwrap_or_else(PoisonError::into_inner);
+            while work.step() {}
+            work.end();
         }
-        !self.has_ended
-    }
-
-    fn step(&mut self) -> bool {
-        let Some(piece) = self.waiting.pop_front() else { return false };
-        if !self.has_ended {
-            self.has_ended = !(self.work)(piece);
-        }
-        true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, mpsc};
 
     use super::*;
 
-    type Done = Arc<Mutex<Vec<u32>>>;
-
-    /// A worker that notes its pieces and ends with the piece 0; at most two wait.
-    fn noting(done: &Done, has_threads: bool) -> (Worker<u32>, Option<JoinHandle<()>>) {
-        let noted = Arc::clone(done);
-        let work = Box::new(move |piece| {
-            noted.lock().unwrap().push(piece);
-            piece != 0
-        });
-        Worker::start("noting", 2, has_threads, work).unwrap()
+    /// Notes its pieces, and 0 at its end.
+    struct Noting {
+        pieces: mpsc::Receiver<u32>,
+        done: Arc<Mutex<Vec<u32>>>,
     }
 
-    #[test]
-    fn a_thread_does_its_pieces_in_order_until_one_ends_it() {
-        let done = Done::default();
-        let (worker, thread) = noting(&done, true);
-        for piece in [1, 2, 0] {
-            assert!(worker.send(piece));
+    impl Noting {
+        fn note(&self, piece: Option<u32>) -> bool {
+            self.done.lock().unwrap().extend(piece);
+            piece.is_some()
         }
-        thread.unwrap().join().unwrap();
-        assert!(!worker.send(3));
-        assert_eq!(*done.lock().unwrap(), [1, 2, 0]);
     }
 
-    #[cfg(feature = "simulation")]
+    impl Work for Noting {
+        fn wait(&mut self) -> bool {
+            self.note(self.pieces.recv().ok())
+        }
+
+        fn step(&mut self) -> bool {
+            self.note(self.pieces.try_recv().ok())
+        }
+
+        fn end(&mut self) {
+            self.note(Some(0));
+        }
+    }
+
     #[test]
-    fn without_threads_a_step_does_a_piece_and_a_sender_those_that_are_too_many() {
-        let done = Done::default();
-        let (worker, thread) = noting(&done, false);
+    fn a_thread_does_its_pieces_in_order_and_ends_after_the_last() {
+        let (sender, pieces) = mpsc::channel();
+        let done = Arc::default();
+        let work = Noting { pieces, done: Arc::clone(&done) };
+        let (worker, thread) = Worker::start("noting", true, work).unwrap();
+        (1..=3).for_each(|piece| sender.send(piece).unwrap());
+        assert!(!worker.step());
+        drop(sender);
+        thread.unwrap().join().unwrap();
+        assert_eq!(*done.lock().unwrap(), [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn without_threads_a_step_does_a_piece_and_the_last_owner_does_the_rest() {
+        let (sender, pieces) = mpsc::channel();
+        let done = Arc::default();
+        let work = Noting { pieces, done: Arc::clone(&done) };
+        let (worker, thread) = Worker::start("noting", false, work).unwrap();
         assert!(thread.is_none());
         assert!(!worker.step());
-        for piece in [1, 2, 3] {
-            assert!(worker.send(piece));
-        }
+        (1..=3).for_each(|piece| sender.send(piece).unwrap());
         assert!(done.lock().unwrap().is_empty());
-        assert!(worker.send(4));
-        assert_eq!(*done.lock().unwrap(), [1]);
         assert!(worker.step());
-        assert_eq!(*done.lock().unwrap(), [1, 2]);
-        assert!(worker.step() && worker.step() && !worker.step());
-        assert!(worker.send(0) && worker.step());
-        assert!(!worker.send(5));
-        // It takes the piece and does nothing with it.
-        assert!(worker.step() && !worker.step());
-        assert_eq!(*done.lock().unwrap(), [1, 2, 3, 4, 0]);
+        assert_eq!(*done.lock().unwrap(), [1]);
+        drop(worker);
+        assert_eq!(*done.lock().unwrap(), [1, 2, 3, 0]);
     }
 }

@@ -9,6 +9,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread::JoinHandle,
 };
@@ -18,33 +19,71 @@ use crate::{
     disk::{self, Disk, Open, Sequential},
     error::JournalError,
     whole_file::{self, if_there},
-    worker::Worker,
+    worker::{Work, Worker},
 };
 
 /// The quickest of zstd's usual levels: the committer and the requests need the processor more.
 const LEVEL: i32 = 1;
-/// How many lists may wait.
+/// How many lists wait at most. One more is dropped: the next list has its files too.
 const WAITING: usize = 64;
 /// How much is written at a time.
 const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
-/// Starts the archivist. It compresses the closed files of each list that it is sent, all but the last. When the database is
-/// being closed it ends after the file at hand.
-pub(crate) fn start_archivist(
+/// Compresses the closed files of each list that it is sent. When the database is being closed it ends after the file at hand.
+pub(crate) struct Archivist {
+    lists: mpsc::SyncSender<FileList>,
+    pub(crate) worker: Worker<Compressing>,
+}
+
+impl Archivist {
+    /// Starts the archivist of the journal in a directory.
+    pub(crate) fn start(
+        disk: Arc<dyn Disk>,
+        directory: PathBuf,
+        is_closing: Arc<AtomicBool>,
+    ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
+        let has_threads = disk.has_threads();
+        let (lists, sent) = mpsc::sync_channel(WAITING);
+        let work = Compressing { disk, directory, is_closing, lists: sent };
+        let (worker, thread) = Worker::start("archivist", has_threads, work)?;
+        Ok((Self { lists, worker }, thread))
+    }
+
+    /// Has the closed files of a list compressed: all but the last.
+    pub(crate) fn send(&self, list: &FileList) {
+        let _ = self.lists.try_send(list.clone());
+    }
+}
+
+/// The archivist's work.
+pub(crate) struct Compressing {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
     is_closing: Arc<AtomicBool>,
-) -> io::Result<(Worker<FileList>, Option<JoinHandle<()>>)> {
-    let has_threads = disk.has_threads();
-    let work = move |list: FileList| {
-        let closed = list.files.split_last().map_or(&[][..], |(_, closed)| closed);
-        let mut wanted = closed.iter().take_while(|_| !is_closing.load(Ordering::Relaxed));
-        if let Err(error) = wanted.try_for_each(|first| compress(&*disk, &file_in(&directory, *first))) {
+    lists: mpsc::Receiver<FileList>,
+}
+
+impl Compressing {
+    /// False if there is no list.
+    fn compress(&self, list: Option<FileList>) -> bool {
+        let Some(FileList { files, .. }) = list else { return false };
+        let closed = files.split_last().map_or(&[][..], |(_, closed)| closed);
+        let mut wanted = closed.iter().take_while(|_| !self.is_closing.load(Ordering::Relaxed));
+        if let Err(error) = wanted.try_for_each(|first| compress(&*self.disk, &file_in(&self.directory, *first))) {
             tracing::warn!(%error, "closed journal files could not be compressed; they stay as they are for now");
         }
         true
-    };
-    Worker::start("archivist", WAITING, has_threads, Box::new(work))
+    }
+}
+
+impl Work for Compressing {
+    fn wait(&mut self) -> bool {
+        self.compress(self.lists.recv().ok())
+    }
+
+    fn step(&mut self) -> bool {
+        self.compress(self.lists.try_recv().ok())
+    }
 }
 
 /// Compresses a file, unless it is compressed or was removed because a backup holds its entries.

@@ -29,9 +29,8 @@ pub use self::reader::check_journal;
 #[cfg(feature = "simulation")]
 pub(crate) use self::reader::check_journal_on;
 pub(crate) use self::{
-    archive::start_archivist,
+    archive::Archivist,
     copy::{JournalCopy, Pieces, read_pieces},
-    file_list::FileList,
     files::file_in,
     reader::{is_begun, lines, read, read_closed, write_last_again},
     retention::Retention,

@@ -46,7 +46,11 @@ impl Options {
 impl Database {
     /// Does the next piece of a worker's work, on a simulated disk. False if there is none.
     pub fn step(&self, worker: Worker) -> bool {
-        self.group_commit.step(worker)
+        match worker {
+            Worker::Committer => self.group_commit.committer.step(),
+            Worker::Applier => self.group_commit.writer().applier.worker.step(),
+            Worker::Archivist => self.group_commit.writer().archivist.worker.step(),
+        }
     }
 
     /// As [`back_up`](Self::back_up), on this thread.
