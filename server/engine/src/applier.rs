@@ -221,7 +221,7 @@ impl Applying {
     }
 
     fn apply_all(&self, writes: &Writes) -> Result<(), Failure> {
-        let flush = || self.overlay.tree.flush().map_err(|error| ("the tree could not be flushed", error.into()));
+        let flush = || self.overlay.tree.store.flush().map_err(|error| ("the tree could not be flushed", error.into()));
         let mut unflushed = 0;
         for (key, value) in self.overlay.tree.in_order(writes) {
             let applied = self.overlay.tree.apply_one(key, value);
@@ -253,7 +253,7 @@ mod tests {
     fn applier() -> (tempfile::TempDir, Overlay, Applier) {
         let directory = tempfile::tempdir().unwrap();
         let (disk, path): (Arc<dyn Disk>, _) = (SystemDisk::shared(), directory.path().join("tree"));
-        let overlay = Overlay::new(Tree::open(&disk, &path, &Plain::shared()).unwrap(), 0);
+        let overlay = Overlay::new(Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap(), 0);
         let file = Arc::new(TreeFile::open(&disk, &path).unwrap());
         let stop = Arc::new(Stop { on_stop: Box::new(|what, _| panic!("{what}")), has_stopped: false.into() });
         let (applier, thread) = Applier::start(overlay.clone(), file, stop, 1600, false).unwrap();

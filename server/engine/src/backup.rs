@@ -117,7 +117,7 @@ impl Copier {
     fn refuse_without_room(&self, directory: &Path, from: u64) -> Result<(), BackupError> {
         let free = self.disk.free(directory)?;
         // Counting reads the whole tree. Its files have about as many bytes as a copy, or more.
-        if free / 2 >= self.overlay.tree.bytes()? + journal::FILE_BYTES {
+        if free / 2 >= self.overlay.tree.store.bytes()? + journal::FILE_BYTES {
             return Ok(());
         }
         let mut needed = 0;
@@ -222,7 +222,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let within = |name| directory.path().join(name);
         let disk = SystemDisk::shared();
-        let tree = Tree::open(&disk, &within("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &within("tree"), &Plain::shared()).unwrap();
         let overlay = Overlay::new(tree.clone(), 0);
         let mut journal = Journal::create(&disk, &within("journal")).unwrap();
         let value = |text: &str| Some(text.as_bytes().to_vec());
@@ -241,7 +241,8 @@ mod tests {
             restore(&sources, &within("restored"), Plain).unwrap(),
             Restored { last: 1, replayed: 0, left_out: None }
         );
-        let restored = Tree::open(&disk, &within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
+        let restored =
+            Tree::open(&SystemDisk, &within("restored").join(crate::tree::DIRECTORY), &Plain::shared()).unwrap();
         assert_eq!(restored.get(b"a").unwrap().unwrap(), b"1");
         assert_eq!(restored.get(b"b").unwrap().unwrap(), b"2");
     }
@@ -274,7 +275,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
         let disk = SystemDisk::shared();
-        let tree = Tree::open(&disk, &within("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &within("tree"), &Plain::shared()).unwrap();
         let overlay = Overlay::new(tree, 0);
         let mut journal = Journal::create(&disk, &within("journal")).unwrap();
         let mut commit = |overlay: &Overlay| {
@@ -326,7 +327,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let within = |name| directory.path().join(name);
         let disk = SystemDisk::shared();
-        let tree = Tree::open(&disk, &within("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &within("tree"), &Plain::shared()).unwrap();
         // Each entry has two bytes of key.
         for (key, length) in [(b"aa", PIECE_BYTES / 2 - 2), (b"bb", PIECE_BYTES / 2 - 2), (b"cc", 0), (b"dd", 1)] {
             tree.apply(&Writes::from([(key.to_vec(), Some(vec![0; length]))])).unwrap();

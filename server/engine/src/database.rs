@@ -10,13 +10,14 @@ use std::{
 use crate::{
     backup::{Copier, Manifest},
     disk::Disk,
-    error::{BackupError, TreeError},
+    error::{BackupError, CommitError, TreeError},
     group_commit::GroupCommit,
-    open::Lock,
+    lock::Lock,
     overlay::Overlay,
     read::{Entries, KeyRange, Read},
     stop::Stop,
     tree,
+    view::View,
     writes::{FORMAT, number},
 };
 
@@ -32,7 +33,7 @@ impl Database {
     /// Counts the keys. It may miss the last batch.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.overlay.tree.len()
+        self.overlay.tree.store.len()
     }
 
     /// The number of the last durable batch of changes. While it stays the same, so does everything that a reader finds.
@@ -49,6 +50,33 @@ impl Database {
     pub fn format(&self) -> Result<u32, TreeError> {
         let format = self.get(FORMAT)?.and_then(|format| number(&format));
         format.ok_or_else(|| TreeError::damaged(FORMAT, "it is missing or no number"))
+    }
+
+    /// Commits a change: runs `decide`, and makes its writes durable as a whole before it returns `Ok`. Changes run one at a
+    /// time, each sees all before it, and those that wait share one sync.
+    ///
+    /// `decide` runs on another thread, or on this one if nothing else is committed. It must not block, nor commit. A panic in
+    /// it stops the engine. Once this was polled the change may be made, even if the future is dropped then.
+    ///
+    /// # Errors
+    /// [`CommitError::Refused`] with the error of `decide`; [`CommitError::NotWritten`] if it may be tried again; both have no
+    /// effect. After [`CommitError::Stopped`] only the next opening knows whether it has.
+    pub async fn commit<T: Send + 'static, E: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, CommitError<E>> {
+        self.group_commit.commit(decide).await
+    }
+
+    /// As [`commit`](Self::commit), on this thread, which it blocks.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_blocking<T: Send + 'static, E: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, CommitError<E>> {
+        self.group_commit.commit_blocking(decide)
     }
 
     /// Copies the database as it is at one moment into a directory, which must be missing or empty. Commits go on. The copy is
@@ -107,7 +135,8 @@ impl Closing {
             return;
         }
         // An end is in order when everything that the tree ever writes is on the disk.
-        if let Err(error) = tree::sync_closed(&self.disk, &self.tree).and_then(|()| self.disk.remove_file(&self.mark)) {
+        if let Err(error) = tree::sync_closed(&*self.disk, &self.tree).and_then(|()| self.disk.remove_file(&self.mark))
+        {
             tracing::warn!(%error, "the next start will report an unclean shutdown");
         }
     }

@@ -1,7 +1,7 @@
 //! The seam between the engine and its file system.
 //!
 //! Every call of the engine on a file or a directory goes through [`Disk`] and [`DiskFile`]. [`SystemDisk`] hands each to the
-//! operating system. Only sled opens its files by itself, so a disk also says what keeps the records of a tree.
+//! operating system. Only sled opens its files by itself ([`Platform`](crate::platform::Platform)).
 
 use std::{
     ffi::OsString,
@@ -11,8 +11,6 @@ use std::{
     ops::Deref,
     os::unix::fs::{DirBuilderExt, FileExt, MetadataExt},
     path::{Path, PathBuf},
-    process,
-    sync::Arc,
 };
 
 use rustix::{
@@ -20,7 +18,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{error::OpenError, file_error::named, tree::Store};
+use crate::file_error::named;
 
 /// The calls on paths. Each call without a remark does what the system call of its name does.
 pub(crate) trait Disk: Send + Sync + 'static {
@@ -43,12 +41,6 @@ pub(crate) trait Disk: Send + Sync + 'static {
     fn free(&self, directory: &Path) -> io::Result<u64>;
     /// A number that nobody else gets.
     fn new_id(&self) -> u64;
-    /// The id of the process that uses the disk.
-    fn process_id(&self) -> u32;
-    /// Opens the tree in a directory as it is, or makes an empty one.
-    fn open_tree(&self, directory: &Path) -> Result<Store, OpenError>;
-    /// Whether the engine starts threads; in a simulation it does not.
-    fn has_threads(&self) -> bool;
 }
 
 /// The calls on an open file.
@@ -97,8 +89,9 @@ pub(crate) struct Listed {
 pub(crate) struct SystemDisk;
 
 impl SystemDisk {
-    pub(crate) fn shared() -> Arc<dyn Disk> {
-        Arc::new(Self)
+    #[cfg(test)]
+    pub(crate) fn shared() -> std::sync::Arc<dyn Disk> {
+        std::sync::Arc::new(Self)
     }
 }
 
@@ -161,18 +154,6 @@ impl Disk for SystemDisk {
     fn new_id(&self) -> u64 {
         // Its keys are random.
         RandomState::new().build_hasher().finish()
-    }
-
-    fn process_id(&self) -> u32 {
-        process::id()
-    }
-
-    fn open_tree(&self, directory: &Path) -> Result<Store, OpenError> {
-        Store::open(directory)
-    }
-
-    fn has_threads(&self) -> bool {
-        true
     }
 }
 
@@ -327,10 +308,5 @@ mod tests {
         let allocated = SystemDisk.open(file.path(), Open::Read).unwrap().allocate(0, 4096);
         assert_eq!(crate::system_error(&allocated.unwrap_err()), Some(Errno::BADF.raw_os_error()));
         SystemDisk.open(file.path(), Open::Write).unwrap().allocate(0, 4096).unwrap();
-    }
-
-    #[test]
-    fn the_process_is_this_one() {
-        assert_eq!(SystemDisk.process_id(), std::process::id());
     }
 }

@@ -21,7 +21,6 @@ use tokio::{
 
 use crate::{
     applier::Applier,
-    database::Database,
     error::{AppendError, BackupError, CommitError},
     journal::{Archivist, Journal, Retention},
     overlay::Overlay,
@@ -52,43 +51,6 @@ pub(crate) struct GroupCommit {
     queue: mpsc::Sender<Job>,
 }
 
-impl Database {
-    /// Commits a change: runs `decide`, and makes its writes durable as a whole before it returns `Ok`. Changes run one at a
-    /// time, each sees all before it, and those that wait share one sync.
-    ///
-    /// `decide` runs on another thread, or on this one if nothing else is committed. It must not block, nor commit. A panic in
-    /// it stops the engine. Once this was polled the change may be made, even if the future is dropped then.
-    ///
-    /// # Errors
-    /// [`CommitError::Refused`] with the error of `decide`; [`CommitError::NotWritten`] if it may be tried again; both have no
-    /// effect. After [`CommitError::Stopped`] only the next opening knows whether it has.
-    pub async fn commit<T: Send + 'static, E: Send + 'static>(
-        &self,
-        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, CommitError<E>> {
-        let (change, outcome) = change(decide);
-        if let Some(writer) = self.group_commit.writer_if_alone() {
-            task::block_in_place(|| self.group_commit.commit_on_this_thread(writer, change));
-        } else {
-            self.group_commit.queue.send(Some(change)).await.map_err(|_| CommitError::Stopped)?;
-        }
-        outcome.await.map_err(|_| CommitError::Stopped)?
-    }
-
-    /// As [`commit`](Self::commit), on this thread, which it blocks.
-    ///
-    /// # Errors
-    /// As [`commit`](Self::commit).
-    pub fn commit_blocking<T: Send + 'static, E: Send + 'static>(
-        &self,
-        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, CommitError<E>> {
-        let (change, mut outcome) = change(decide);
-        self.group_commit.commit_on_this_thread(self.group_commit.writer(), change);
-        outcome.try_recv().map_err(|_| CommitError::Stopped)?
-    }
-}
-
 impl GroupCommit {
     /// Starts the committer's thread. It ends, with everything in the tree, when this is dropped.
     pub(crate) fn start(writer: Writer, has_threads: bool) -> io::Result<(Self, Option<thread::JoinHandle<()>>)> {
@@ -99,14 +61,38 @@ impl GroupCommit {
         Ok((Self { writer, committer, queue }, thread))
     }
 
+    /// As [`Database::commit`](crate::Database::commit).
+    pub(crate) async fn commit<T: Send + 'static, E: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, CommitError<E>> {
+        let (change, outcome) = change(decide);
+        if let Some(writer) = self.writer_if_alone() {
+            task::block_in_place(|| self.commit_on_this_thread(writer, change));
+        } else {
+            self.queue.send(Some(change)).await.map_err(|_| CommitError::Stopped)?;
+        }
+        outcome.await.map_err(|_| CommitError::Stopped)?
+    }
+
+    /// As [`Database::commit_blocking`](crate::Database::commit_blocking).
+    pub(crate) fn commit_blocking<T: Send + 'static, E: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, CommitError<E>> {
+        let (change, mut outcome) = change(decide);
+        self.commit_on_this_thread(self.writer(), change);
+        outcome.try_recv().map_err(|_| CommitError::Stopped)?
+    }
+
     /// The writer, once nobody else uses it.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         lock(&self.writer)
     }
 
-    /// The writer, if nobody else uses it or waits for it, nor did lately.
+    /// Returns the writer if no other change is being committed or waits, and the last batch had only one.
     fn writer_if_alone(&self) -> Option<MutexGuard<'_, Writer>> {
-        // Only such a runtime moves a thread's other tasks elsewhere while it writes.
+        // A runtime of several threads moves this thread's other tasks to them while it writes.
         let runtime = Handle::try_current().ok()?;
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || self.queue.capacity() < QUEUE {
             return None;

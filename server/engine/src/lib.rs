@@ -147,8 +147,10 @@ mod group_commit;
 mod journal;
 mod layout;
 mod line;
+mod lock;
 mod open;
 mod overlay;
+mod platform;
 mod read;
 mod replay;
 mod reserve;
@@ -158,6 +160,7 @@ mod series;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod stop;
+mod store;
 mod tree;
 mod view;
 mod whole_file;

@@ -2,7 +2,6 @@
 
 use std::{
     error::Error,
-    fs::TryLockError,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,12 +12,14 @@ use crate::{
     applier::Applier,
     backup::Copier,
     database::{Closing, Database},
-    disk::{self, Disk, DiskFile, Open, SystemDisk},
+    disk::{Disk, Open, SystemDisk},
     error::{JournalError, OpenError},
     group_commit::{GroupCommit, Writer},
     journal::{self, Archivist, Journal, Retention},
     layout::Layout,
+    lock::Lock,
     overlay::Overlay,
+    platform::Platform,
     replay::Replay,
     reserve::{RESERVE_BYTES, Reserve},
     stop::{self, OnStop, Stop},
@@ -27,8 +28,6 @@ use crate::{
     writes::{APPLIED, COMMITTED_AT, FORMAT, Writes, number, set_number},
 };
 
-/// The lock file of an open database. Its text is the process id.
-const LOCK: &str = "lock";
 /// A file that is there while a database is open: a start that finds it follows an unclean shutdown.
 const MARK: &str = "open";
 /// The suffix of a damaged tree that was replaced.
@@ -37,7 +36,7 @@ const DAMAGED: &str = "damaged";
 /// How a database is opened.
 #[must_use]
 pub struct Options {
-    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) platform: Arc<dyn Platform>,
     directory: PathBuf,
     layout: Arc<dyn Layout>,
     clock: Box<dyn Fn() -> i64 + Send>,
@@ -51,7 +50,7 @@ impl Options {
     /// The default options for a database in this directory.
     pub fn new(directory: impl Into<PathBuf>, layout: impl Layout) -> Self {
         Self {
-            disk: SystemDisk::shared(),
+            platform: Arc::new(SystemDisk),
             directory: directory.into(),
             layout: Arc::new(layout),
             clock: Box::new(system_clock),
@@ -97,24 +96,23 @@ impl Options {
     /// If another process has it open, a later version wrote it, or it is damaged and its journal cannot rebuild it. Nothing is
     /// then changed that a later opening would need.
     pub fn open(self) -> Result<(Database, Closing), OpenError> {
-        let disk = Arc::clone(&self.disk);
+        let disk: Arc<dyn Disk> = self.platform.clone();
         whole_file::create_directory(&*disk, &self.directory)?;
         // The tree has a lock of its own, but a start does something before that and beside it.
-        let lock = lock(&*disk, &self.directory)?;
+        let lock = Lock::take(&*self.platform, &self.directory)?;
         let paths = [tree::DIRECTORY, journal::DIRECTORY, MARK].map(|name| self.directory.join(name));
-        let (overlay, journal) = self.recover(&paths)?;
+        let (overlay, journal) = self.recover(&disk, &paths)?;
         let [tree, journal_directory, mark] = paths;
 
         let retention = Arc::<Retention>::default();
         let stop = Arc::new(Stop { on_stop: self.on_stop, has_stopped: false.into() });
         let file = Arc::new(TreeFile::open(&disk, &tree)?);
-        let is_closing = Arc::default();
+        let (is_closing, has_threads) = (Arc::default(), self.platform.has_threads());
         let committed_at = overlay.get(COMMITTED_AT)?.and_then(|value| number(&value)).unwrap_or_default();
         let (archivist, archiving) =
-            Archivist::start(Arc::clone(&disk), journal_directory.clone(), Arc::clone(&is_closing))?;
+            Archivist::start(Arc::clone(&disk), journal_directory.clone(), Arc::clone(&is_closing), has_threads)?;
         // The last run may have left closed files uncompressed.
         archivist.send(&journal.list);
-        let has_threads = disk.has_threads();
         let (shared, stopping) = (Arc::clone(&file), Arc::clone(&stop));
         let (applier, applying) = Applier::start(overlay.clone(), shared, stopping, self.reserve_bytes, has_threads)?;
         let writer = Writer {
@@ -147,9 +145,9 @@ impl Options {
     }
 
     /// Brings tree and journal to the last acknowledged commit.
-    fn recover(&self, paths: &[PathBuf; 3]) -> Result<(Overlay, Journal), OpenError> {
+    fn recover(&self, shared: &Arc<dyn Disk>, paths: &[PathBuf; 3]) -> Result<(Overlay, Journal), OpenError> {
         let [tree_directory, journal_directory, mark] = paths;
-        let disk = &*self.disk;
+        let disk = &*self.platform;
         finish_rebuilding(disk, tree_directory)?;
         let has_journal = disk.exists(journal_directory)?;
         if has_journal && !disk.exists(tree_directory)? {
@@ -158,11 +156,11 @@ impl Options {
         let after_crash = disk.exists(mark)?;
         // A database that was never open has not answered anybody.
         let is_new = !after_crash && !journal::is_begun(disk, journal_directory)?;
-        let tree = match Tree::open(&self.disk, tree_directory, &self.layout) {
+        let tree = match Tree::open(disk, tree_directory, &self.layout) {
             Err(damaged @ OpenError::Damaged { .. }) if is_new => {
                 let kept = put_aside(disk, tree_directory)?;
                 tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is created again");
-                Tree::open(&self.disk, tree_directory, &self.layout)
+                Tree::open(disk, tree_directory, &self.layout)
             }
             // A power cut can leave the tree so, even one soon after an orderly end; the journal can rebuild it.
             Err(damaged @ OpenError::Damaged { .. }) if has_journal => {
@@ -172,10 +170,10 @@ impl Options {
         }?;
         OpenError::refuse_later_format(tree.number(FORMAT)?, self.layout.format())?;
         let (mut replayed, mut replay) = (0_u64, Replay::new(&tree));
-        let mut journal = if is_new && tree.is_empty() {
-            Journal::create(&self.disk, journal_directory)
+        let mut journal = if is_new && tree.store.is_empty() {
+            Journal::create(shared, journal_directory)
         } else if has_journal {
-            Journal::open(&self.disk, journal_directory, tree.number(APPLIED)?, |number, writes| {
+            Journal::open(shared, journal_directory, tree.number(APPLIED)?, |number, writes| {
                 replayed += 1;
                 Ok(replay.add(number, writes)?)
             })
@@ -195,7 +193,7 @@ impl Options {
         for made in [tree_directory, journal_directory, &self.directory] {
             disk.sync_directory(made)?;
         }
-        if tree.is_empty() {
+        if tree.store.is_empty() {
             // Through the journal, so that it is as durable as any change.
             let mut writes = Writes::new();
             set_number(&mut writes, FORMAT, self.layout.format());
@@ -210,8 +208,8 @@ impl Options {
     fn rebuild(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
         use JournalError::{Gap, Gone, Missing};
         tracing::warn!(%damaged, "the tree is damaged; the journal rebuilds it");
-        let disk = &*self.disk;
-        let (made, ()) = tree::prepare(&self.disk, directory, &self.layout, |tree| {
+        let disk = &*self.platform;
+        let (made, ()) = tree::prepare(disk, directory, &self.layout, |tree| {
             let mut replay = Replay::new(tree);
             // What is not durable may be lost after the tree has it.
             let durable = journal::write_last_again(disk, journal);
@@ -228,38 +226,8 @@ impl Options {
         let kept = put_aside(disk, directory)?;
         whole_file::rename(disk, &made, directory)?;
         tracing::warn!(damaged = %kept.display(), "the tree was rebuilt from the journal, which had everything");
-        Tree::open(&self.disk, directory, &self.layout)
+        Tree::open(disk, directory, &self.layout)
     }
-}
-
-/// The lock of a directory, until it is dropped.
-pub(crate) struct Lock(Box<dyn DiskFile>);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if let Err(error) = self.0.unlock() {
-            tracing::warn!(%error, "the lock of the directory is released only when its file is closed");
-        }
-    }
-}
-
-/// Takes the lock of a directory.
-fn lock(disk: &dyn Disk, directory: &Path) -> Result<Lock, OpenError> {
-    let path = directory.join(LOCK);
-    let file = disk.open(&path, Open::Create)?;
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => {
-            let process = disk::read(disk, &path).unwrap_or_default();
-            OpenError::InUse {
-                directory: directory.to_owned(),
-                process: String::from_utf8_lossy(&process).into_owned(),
-            }
-        }
-        TryLockError::Error(error) => error.into(),
-    })?;
-    file.set_length(0)?;
-    file.write_all_at(disk.process_id().to_string().as_bytes(), 0)?;
-    Ok(Lock(file))
 }
 
 fn put_aside(disk: &dyn Disk, directory: &Path) -> io::Result<PathBuf> {
@@ -282,25 +250,10 @@ fn system_clock() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File};
+    use std::fs;
 
     use super::*;
-    use crate::{disk::SystemDisk, layout::tests::Plain, view::View};
-
-    #[test]
-    fn a_lock_ends_although_a_process_that_was_just_begun_has_a_copy_of_its_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(LOCK);
-        let file = File::create(&path).unwrap();
-        let copy = file.try_clone().unwrap();
-        let file = SystemDisk.open(&path, Open::Write).unwrap();
-        file.try_lock().unwrap();
-        let lock = Lock(file);
-        assert!(File::open(&path).unwrap().try_lock().is_err());
-        drop(lock);
-        File::open(&path).unwrap().try_lock().unwrap();
-        drop(copy);
-    }
+    use crate::{layout::tests::Plain, view::View};
 
     #[test]
     fn unless_given_a_clock_commits_have_the_time_of_the_system() {

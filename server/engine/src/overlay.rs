@@ -150,7 +150,7 @@ mod tests {
     /// A tree in a directory that is removed with it. It has a key that no test asks for, as each tree has.
     fn tree() -> (tempfile::TempDir, Tree) {
         let directory = tempfile::tempdir().unwrap();
-        let tree = Tree::open(&SystemDisk::shared(), &directory.path().join("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &directory.path().join("tree"), &Plain::shared()).unwrap();
         (directory, tree)
     }
 

@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn entries_are_applied_together_once_they_have_more_than_so_many_bytes() {
         let directory = tempfile::tempdir().unwrap();
-        let tree = Tree::open(&SystemDisk::shared(), &directory.path().join("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &directory.path().join("tree"), &Plain::shared()).unwrap();
         let mut replay = Replay::new(&tree);
         let mut add = |number, key: &[u8; 2], bytes| {
             replay.add(number, Writes::from([(key.to_vec(), Some(vec![0; bytes]))])).unwrap();
@@ -61,6 +61,6 @@ mod tests {
         assert_eq!(add(4, b"dd", BYTES_AT_A_TIME / 2), 3);
         replay.finish().unwrap();
         assert_eq!(tree.number::<u64>(APPLIED).unwrap(), 4);
-        assert_eq!(tree.len(), 5);
+        assert_eq!(tree.store.len(), 5);
     }
 }

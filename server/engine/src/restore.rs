@@ -11,6 +11,7 @@ use crate::{
     journal::{self, JournalCopy},
     layout::Layout,
     line::Lines,
+    platform::Platform,
     replay::Replay,
     tree::{self, Tree},
     whole_file,
@@ -76,33 +77,33 @@ impl LeftOut {
 /// # Errors
 /// If the directory is in use, the sources are damaged or do not meet, or the disk is full. The directory is then as it was.
 pub fn restore(sources: &Sources<'_>, directory: &Path, layout: impl Layout) -> Result<Restored, BackupError> {
-    restore_on(&SystemDisk::shared(), sources, directory, &(Arc::new(layout) as Arc<dyn Layout>))
+    restore_on(&SystemDisk, sources, directory, &(Arc::new(layout) as Arc<dyn Layout>))
 }
 
 /// As [`restore`], on this disk.
 pub(crate) fn restore_on(
-    disk: &Arc<dyn Disk>,
+    disk: &dyn Platform,
     sources: &Sources<'_>,
     directory: &Path,
     layout: &Arc<dyn Layout>,
 ) -> Result<Restored, BackupError> {
-    let backup = sources.backup.map(|path| Ok::<_, BackupError>((path, Manifest::read(&**disk, path)?))).transpose()?;
+    let backup = sources.backup.map(|path| Ok::<_, BackupError>((path, Manifest::read(disk, path)?))).transpose()?;
     if let Some((_, Manifest { format: found, .. })) = backup {
         // An opening converts records of an earlier version.
         OpenError::refuse_later_format(found, layout.format())?;
     }
-    let lines = sources.lines(&**disk, backup.as_ref())?;
-    refuse_if_used(&**disk, directory)?;
+    let lines = sources.lines(disk, backup.as_ref())?;
+    refuse_if_used(disk, directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a database to be opened.
     let making = whole_file::beside(directory, "restoring");
-    whole_file::remove_directory(&**disk, &making)?;
+    whole_file::remove_directory(disk, &making)?;
     let restored = sources.make(disk, backup.as_ref(), lines, &making, layout);
     if restored.is_err() {
         // What was made takes room. If it cannot be removed, the next try does.
-        let _ = whole_file::remove_directory(&**disk, &making);
+        let _ = whole_file::remove_directory(disk, &making);
     }
     let restored = restored?;
-    whole_file::rename(&**disk, &making, directory)?;
+    whole_file::rename(disk, &making, directory)?;
     Ok(restored)
 }
 
@@ -123,18 +124,18 @@ impl Sources<'_> {
     /// Makes a database in a directory.
     fn make(
         &self,
-        disk: &Arc<dyn Disk>,
+        disk: &dyn Platform,
         backup: Option<&(&Path, Manifest)>,
         lines: Lines,
         directory: &Path,
         layout: &Arc<dyn Layout>,
     ) -> Result<Restored, BackupError> {
         let new_journal = directory.join(journal::DIRECTORY);
-        whole_file::create_directory(&**disk, &new_journal)?;
+        whole_file::create_directory(disk, &new_journal)?;
         let tree = directory.join(tree::DIRECTORY);
         let (made, restored) =
-            tree::prepare(disk, &tree, layout, |tree| self.put_together(&**disk, backup, lines, tree, &new_journal))?;
-        whole_file::rename(&**disk, &made, &tree)?;
+            tree::prepare(disk, &tree, layout, |tree| self.put_together(disk, backup, lines, tree, &new_journal))?;
+        whole_file::rename(disk, &made, &tree)?;
         disk.sync_directory(&new_journal)?;
         Ok(restored)
     }

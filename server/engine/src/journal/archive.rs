@@ -41,8 +41,8 @@ impl Archivist {
         disk: Arc<dyn Disk>,
         directory: PathBuf,
         is_closing: Arc<AtomicBool>,
+        has_threads: bool,
     ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
-        let has_threads = disk.has_threads();
         let (lists, sent) = mpsc::sync_channel(WAITING);
         let work = Compressing { disk, directory, is_closing, lists: sent };
         let (worker, thread) = Worker::start("archivist", has_threads, work)?;

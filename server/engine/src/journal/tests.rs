@@ -278,7 +278,7 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     journal.append(&batch("c", Some("3"))).unwrap();
     journal.rotate(0).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
-    let (archivist, _) = Archivist::start(system(), directory.clone(), Arc::default()).unwrap();
+    let (archivist, _) = Archivist::start(system(), directory.clone(), Arc::default(), true).unwrap();
     archivist.send(&journal.list);
     while file_in(&directory, 1).exists() {
         std::thread::yield_now();
@@ -311,7 +311,7 @@ fn a_file_begun_and_not_used_replaces_a_missing_one_and_is_listed_once() {
 #[test]
 fn a_last_file_that_was_compressed_is_followed_by_a_new_one() {
     let (_held, directory, path) = three_entries();
-    let (archivist, _) = Archivist::start(system(), directory.clone(), Arc::default()).unwrap();
+    let (archivist, _) = Archivist::start(system(), directory.clone(), Arc::default(), true).unwrap();
     archivist.send(&FileList::of(vec![1, 4]));
     while path.exists() {
         std::thread::yield_now();

@@ -22,7 +22,8 @@ use super::{
 use crate::{
     disk::{Disk, DiskFile, Identity, Listed, Open},
     error::OpenError,
-    tree::Store,
+    platform::Platform,
+    store::Store,
 };
 
 impl SimulatedDisk {
@@ -169,18 +170,20 @@ impl Disk for SimulatedDisk {
         state.ids += 1;
         state.ids
     }
+}
 
-    fn process_id(&self) -> u32 {
-        1
-    }
-
-    fn open_tree(&self, directory: &Path) -> Result<Store, OpenError> {
+impl Platform for SimulatedDisk {
+    fn open_store(&self, directory: &Path) -> Result<Arc<dyn Store>, OpenError> {
         let opened = SimulatedTree::open(self, directory);
-        opened.map(Store::Simulated).map_err(|error| OpenError::damaged(directory, error.to_string()))
+        Ok(Arc::new(opened.map_err(|error| OpenError::damaged(directory, error.to_string()))?))
     }
 
     fn has_threads(&self) -> bool {
         false
+    }
+
+    fn process_id(&self) -> u32 {
+        1
     }
 }
 

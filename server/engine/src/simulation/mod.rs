@@ -29,7 +29,6 @@ use std::{
 
 pub(crate) use self::planted::is_planted;
 use self::state::State;
-pub(crate) use self::tree::{SimulatedRange, SimulatedTree};
 pub use self::{
     planted::{Planted, plant},
     steps::{Worker, check_journal, restore},

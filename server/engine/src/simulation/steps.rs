@@ -9,7 +9,6 @@ use super::SimulatedDisk;
 use crate::{
     backup::Manifest,
     database::Database,
-    disk::Disk,
     error::{BackupError, JournalError},
     journal,
     layout::Layout,
@@ -29,16 +28,10 @@ pub enum Worker {
     Archivist,
 }
 
-impl SimulatedDisk {
-    fn shared(&self) -> Arc<dyn Disk> {
-        Arc::new(self.clone())
-    }
-}
-
 impl Options {
     /// Uses a simulated disk. The database then starts no threads: see [`Database::step`].
     pub fn simulated(mut self, disk: &SimulatedDisk) -> Self {
-        self.disk = disk.shared();
+        self.platform = Arc::new(disk.clone());
         self
     }
 }
@@ -81,7 +74,7 @@ pub fn restore(
     layout: impl Layout,
 ) -> Result<Restored, BackupError> {
     let layout: Arc<dyn Layout> = Arc::new(layout);
-    restore_on(&disk.shared(), sources, directory, &layout)
+    restore_on(disk, sources, directory, &layout)
 }
 
 /// As [`check_journal`](crate::check_journal), on a simulated disk.

@@ -18,13 +18,14 @@ use super::{
 };
 use crate::{
     error::TreeError,
-    read::{Entry, KeyRange},
+    read::KeyRange,
+    store::{Range, Store, Stored},
     tree,
 };
 
 /// The records in a file of a simulated disk.
 #[derive(Clone)]
-pub(crate) struct SimulatedTree {
+pub(super) struct SimulatedTree {
     disk: SimulatedDisk,
     node: usize,
     path: Arc<Path>,
@@ -51,22 +52,22 @@ impl SimulatedTree {
         }
     }
 
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>, TreeError> {
-        self.with(|records| records.now.get(key).cloned()).map_err(TreeError::failed)
+    fn call(&self, name: &'static str, numbers: [u64; 2]) -> Call {
+        Call { name, path: Arc::clone(&self.path), numbers }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.with(|records| records.now.len()).unwrap_or_default()
+    fn with<T>(&self, read: impl FnOnce(&Records) -> T) -> io::Result<T> {
+        records_of(&mut self.disk.lock(), self.node).map(|records| read(records))
+    }
+}
+
+impl Store for SimulatedTree {
+    fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError> {
+        let found = self.with(|records| records.now.get(key).cloned()).map_err(TreeError::failed)?;
+        Ok(found.map(|value| Stored::from(&*value)))
     }
 
-    /// How many bytes its records have.
-    pub(crate) fn bytes(&self) -> u64 {
-        let bytes = |records: &Records| records.now.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
-        self.with(bytes).unwrap_or_default() as u64
-    }
-
-    /// Puts a value under a key, or removes the key.
-    pub(crate) fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
         let call = self.call("write record", [key.len() as u64, value.map_or(0, <[u8]>::len) as u64]);
         let written = self.disk.lock().call(Kind::Read, call, |state| {
             let number = state.trace.calls;
@@ -76,7 +77,7 @@ impl SimulatedTree {
         written.map_err(TreeError::failed)
     }
 
-    pub(crate) fn flush(&self) -> Result<(), TreeError> {
+    fn flush(&self) -> Result<(), TreeError> {
         let call = self.call("flush", [0, 0]);
         let flushed = self.disk.lock().call(Kind::Write, call, |state| {
             let left = state.room_left();
@@ -93,17 +94,21 @@ impl SimulatedTree {
         flushed.map_err(TreeError::failed)
     }
 
-    /// The entries of a range, each as it is when it is reached.
-    pub(crate) fn range(&self, keys: KeyRange) -> SimulatedRange {
-        SimulatedRange { tree: self.clone(), keys }
+    fn range(&self, keys: KeyRange) -> Range {
+        Box::new(SimulatedRange { tree: self.clone(), keys })
     }
 
-    fn call(&self, name: &'static str, numbers: [u64; 2]) -> Call {
-        Call { name, path: Arc::clone(&self.path), numbers }
+    fn len(&self) -> usize {
+        self.with(|records| records.now.len()).unwrap_or_default()
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Records) -> T) -> io::Result<T> {
-        records_of(&mut self.disk.lock(), self.node).map(|records| read(records))
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn bytes(&self) -> Result<u64, TreeError> {
+        let bytes = |records: &Records| records.now.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        Ok(self.with(bytes).unwrap_or_default() as u64)
     }
 }
 
@@ -112,13 +117,13 @@ fn records_of(state: &mut State, node: usize) -> io::Result<&mut Records> {
 }
 
 /// The entries of a range.
-pub(crate) struct SimulatedRange {
+struct SimulatedRange {
     tree: SimulatedTree,
     keys: KeyRange,
 }
 
 impl SimulatedRange {
-    fn step(&mut self, is_reversed: bool) -> Option<Result<Entry, TreeError>> {
+    fn step(&mut self, is_reversed: bool) -> Option<Result<(Stored, Stored), TreeError>> {
         let (start, end) = &self.keys;
         if let (Bound::Included(first) | Bound::Excluded(first), Bound::Included(last) | Bound::Excluded(last)) =
             (start, end)
@@ -129,13 +134,13 @@ impl SimulatedRange {
         let found = self.tree.with(|records| {
             let mut range = records.now.range::<Vec<u8>, _>((start.as_ref(), end.as_ref()));
             let next = if is_reversed { range.next_back() } else { range.next() };
-            next.map(|(key, value)| (key.clone(), value.to_vec()))
+            next.map(|(key, value)| (key.clone(), Stored::from(&**value)))
         });
         match found {
             Ok(Some((key, value))) => {
                 let bound = if is_reversed { &mut self.keys.1 } else { &mut self.keys.0 };
                 *bound = Bound::Excluded(key.clone());
-                Some(Ok((key, value)))
+                Some(Ok((key.into(), value)))
             }
             Ok(None) => None,
             Err(error) => Some(Err(TreeError::failed(error))),
@@ -144,7 +149,7 @@ impl SimulatedRange {
 }
 
 impl Iterator for SimulatedRange {
-    type Item = Result<Entry, TreeError>;
+    type Item = Result<(Stored, Stored), TreeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.step(false)

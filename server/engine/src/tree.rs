@@ -4,8 +4,6 @@
 //! It never opens a directory in which its own start crashed, and panics on some kinds of damage. So a start tidies
 //! up before it, the applier syncs sled's files beside it, and durability rests on the journal.
 
-mod store;
-
 use std::{
     fs::TryLockError,
     io,
@@ -17,13 +15,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use self::store::Store;
 use crate::{
     compression,
     disk::{Disk, DiskFile, Open},
     error::{OpenError, TreeError},
     layout::Layout,
+    platform::Platform,
     read::{Entry, KeyRange},
+    store::Store,
     whole_file::{self, if_there},
     writes::{APPLIED, FORMAT, Writes, number},
 };
@@ -40,33 +39,33 @@ const LOCK_WAIT: Duration = Duration::from_secs(4);
 /// An open tree.
 #[derive(Clone)]
 pub(crate) struct Tree {
-    store: Store,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) layout: Arc<dyn Layout>,
 }
 
 impl Tree {
     /// Opens the tree in a directory, or makes an empty one.
-    pub(crate) fn open(disk: &Arc<dyn Disk>, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
+    pub(crate) fn open(disk: &dyn Platform, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
         if !disk.exists(directory)? {
             let (making, ()) = prepare(disk, directory, layout, |_| Ok::<_, OpenError>(()))?;
-            whole_file::rename(&**disk, &making, directory)?;
+            whole_file::rename(disk, &making, directory)?;
         }
-        remove_unfinished_snapshots(&**disk, directory)?;
-        let tree = Self::open_when_unlocked(&**disk, directory, layout)?;
-        sync_files(&**disk, directory)?;
+        remove_unfinished_snapshots(disk, directory)?;
+        let tree = Self::open_when_unlocked(disk, directory, layout)?;
+        sync_files(disk, directory)?;
         // A start that was killed may have named it, and nothing may come to the disk before that name.
-        whole_file::sync_parent(&**disk, directory)?;
+        whole_file::sync_parent(disk, directory)?;
         // A power cut can drop the first writes and leave later ones.
-        if !tree.is_empty() && tree.get(FORMAT)?.is_none() {
+        if !tree.store.is_empty() && tree.get(FORMAT)?.is_none() {
             return Err(OpenError::damaged(directory, "its records have no format"));
         }
         Ok(tree)
     }
 
-    fn open_when_unlocked(disk: &dyn Disk, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
+    fn open_when_unlocked(disk: &dyn Platform, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
         let begun = Instant::now();
         let store = loop {
-            match disk.open_tree(directory) {
+            match disk.open_store(directory) {
                 Err(OpenError::InUse { .. }) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
                 opened => break opened?,
             }
@@ -75,21 +74,7 @@ impl Tree {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
-        self.store.get(key, |stored| value(&*self.layout, key, stored))?.transpose()
-    }
-
-    /// Counts the keys.
-    pub(crate) fn len(&self) -> usize {
-        self.store.len()
-    }
-
-    /// How many bytes its files have.
-    pub(crate) fn bytes(&self) -> Result<u64, TreeError> {
-        self.store.bytes()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.store.is_empty()
+        self.store.get(key)?.map(|stored| value(&*self.layout, key, &stored)).transpose()
     }
 
     /// One of the engine's own numbers; 0 if the tree is empty.
@@ -97,15 +82,21 @@ impl Tree {
         Ok(self.get(key)?.and_then(|value| number(&value)).unwrap_or_default())
     }
 
-    /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the tree as it is then.
+    /// The entries of a range, as [`Store::range`] has them.
     pub(crate) fn range(&self, keys: KeyRange) -> impl DoubleEndedIterator<Item = Result<Entry, TreeError>> + use<> {
         let layout = Arc::clone(&self.layout);
-        self.store.range(keys, move |key, stored| Ok((key.to_vec(), value(&*layout, key, stored)?)))
+        self.store.range(keys).map(move |entry| {
+            let (key, stored) = entry?;
+            Ok((key.to_vec(), value(&*layout, &key, &stored)?))
+        })
     }
 
     /// All entries as they are stored: some values are compressed.
     pub(crate) fn stored(&self) -> impl Iterator<Item = Result<Entry, TreeError>> + use<> {
-        self.store.range((Bound::Unbounded, Bound::Unbounded), |key, stored| Ok((key.to_vec(), stored.to_vec())))
+        self.store.range((Bound::Unbounded, Bound::Unbounded)).map(|entry| {
+            let (key, stored) = entry?;
+            Ok((key.to_vec(), stored.to_vec()))
+        })
     }
 
     /// Puts entries that were [`stored`](Self::stored) in a tree of the same layout.
@@ -137,15 +128,9 @@ impl Tree {
 
     pub(crate) fn apply_one(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
         match value {
-            Some(value) if self.layout.compresses(key) => self.store.put(key, &compression::compress(value)),
-            Some(value) => self.store.put(key, value),
-            None => self.store.remove(key),
+            Some(value) if self.layout.compresses(key) => self.store.write(key, Some(&compression::compress(value))),
+            value => self.store.write(key, value),
         }
-    }
-
-    /// Makes sled write what it still holds in memory. A crash of the process no longer undoes them; a power cut may.
-    pub(crate) fn flush(&self) -> Result<(), TreeError> {
-        self.store.flush()
     }
 }
 
@@ -171,50 +156,49 @@ impl TreeFile {
         Ok(Self { disk: Arc::clone(disk), directory: directory.to_owned(), file })
     }
 
-    /// Makes durable what a [`flush`](Tree::flush) wrote.
+    /// Makes durable what a [`flush`](Store::flush) wrote.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let large_pages = self.directory.join(LARGE_PAGES);
-        if self.disk.exists(&large_pages)? {
-            sync_files(&*self.disk, &large_pages)?;
-        }
-        self.file.sync_all()
-    }
-
-    /// Waits until sled has released its lock: its threads write to the file after the last handle is gone.
-    fn wait_until_unlocked(&self) -> Result<(), TryLockError> {
-        let begun = Instant::now();
-        loop {
-            match self.file.try_lock() {
-                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
-                outcome => return outcome,
-            }
-        }
+        sync_flushed(&*self.disk, &self.directory, &*self.file)
     }
 }
 
 /// Makes a tree and fills it, in the directory that is returned. Its caller renames it.
 pub(crate) fn prepare<T, E: From<OpenError>>(
-    disk: &Arc<dyn Disk>,
+    disk: &dyn Platform,
     directory: &Path,
     layout: &Arc<dyn Layout>,
     fill: impl FnOnce(&Tree) -> Result<T, E>,
 ) -> Result<(PathBuf, T), E> {
     let making = whole_file::beside(directory, "making");
-    whole_file::remove_directory(&**disk, &making).map_err(OpenError::Io)?;
-    let tree = Tree::open_when_unlocked(&**disk, &making, layout)?;
+    whole_file::remove_directory(disk, &making).map_err(OpenError::Io)?;
+    let tree = Tree::open_when_unlocked(disk, &making, layout)?;
     let filled = fill(&tree)?;
-    tree.flush().map_err(OpenError::Tree)?;
+    tree.store.flush().map_err(OpenError::Tree)?;
     drop(tree);
     sync_closed(disk, &making).map_err(OpenError::Io)?;
     Ok((making, filled))
 }
 
-/// Waits until sled has released the file of a tree that was closed, and syncs it.
-pub(crate) fn sync_closed(disk: &Arc<dyn Disk>, directory: &Path) -> io::Result<()> {
-    let file = TreeFile::open(disk, directory)?;
-    file.wait_until_unlocked()?;
-    file.sync()?;
-    sync_files(&**disk, directory)
+/// Syncs a tree that was closed, once sled has released its lock: sled's threads write after the last handle is gone.
+pub(crate) fn sync_closed(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    let file = disk.open(&directory.join(FILE), Open::Write)?;
+    let begun = Instant::now();
+    while let Err(error) = file.try_lock() {
+        match error {
+            TryLockError::WouldBlock if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
+            error => return Err(error.into()),
+        }
+    }
+    sync_flushed(disk, directory, &*file)?;
+    sync_files(disk, directory)
+}
+
+fn sync_flushed(disk: &dyn Disk, directory: &Path, file: &dyn DiskFile) -> io::Result<()> {
+    let large_pages = directory.join(LARGE_PAGES);
+    if disk.exists(&large_pages)? {
+        sync_files(disk, &large_pages)?;
+    }
+    file.sync_all()
 }
 
 /// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest and,
@@ -250,7 +234,7 @@ mod tests {
     fn a_tree_with_records_and_without_their_format_is_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tree");
-        let open = || Tree::open(&SystemDisk::shared(), &path, &Plain::shared());
+        let open = || Tree::open(&SystemDisk, &path, &Plain::shared());
         let write = |key: &[u8], value: Option<&[u8]>| {
             let tree = open().unwrap();
             tree.apply(&Writes::from([(key.to_vec(), value.map(<[u8]>::to_vec))])).unwrap();
@@ -266,7 +250,7 @@ mod tests {
     #[test]
     fn the_number_of_the_last_batch_is_applied_last() {
         let directory = tempfile::tempdir().unwrap();
-        let tree = Tree::open(&SystemDisk::shared(), &directory.path().join("tree"), &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &directory.path().join("tree"), &Plain::shared()).unwrap();
         let writes = Writes::from([APPLIED, b"a", b"z"].map(|key| (key.to_vec(), Some(b"1".to_vec()))));
         let keys: Vec<_> = tree.in_order(&writes).into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [b"a", b"z", APPLIED]);
@@ -276,14 +260,14 @@ mod tests {
     fn an_opening_waits_for_a_tree_that_is_just_being_closed_and_removes_its_unfinished_snapshots() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tree");
-        let tree = Tree::open(&SystemDisk::shared(), &path, &Plain::shared()).unwrap();
+        let tree = Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap();
         let unfinished = path.join("snap.0000000000000001.generating");
         std::fs::write(&unfinished, "torn").unwrap();
         let closing = thread::spawn(move || {
             thread::sleep(Duration::from_millis(50));
             drop(tree);
         });
-        Tree::open(&SystemDisk::shared(), &path, &Plain::shared()).unwrap();
+        Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap();
         assert!(closing.is_finished());
         assert!(!unfinished.exists());
     }
@@ -291,16 +275,16 @@ mod tests {
     #[test]
     fn the_files_of_a_closed_tree_are_synced_once_nobody_holds_their_lock() {
         let directory = tempfile::tempdir().unwrap();
-        let (disk, path) = (SystemDisk::shared(), directory.path().join("tree"));
-        drop(Tree::open(&disk, &path, &Plain::shared()).unwrap());
-        sync_closed(&disk, &path).unwrap();
-        let other = TreeFile::open(&disk, &path).unwrap();
-        other.file.try_lock().unwrap();
+        let path = directory.path().join("tree");
+        drop(Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap());
+        sync_closed(&SystemDisk, &path).unwrap();
+        let other = SystemDisk.open(&path.join(FILE), Open::Write).unwrap();
+        other.try_lock().unwrap();
         let holding = thread::spawn(move || {
             thread::sleep(Duration::from_millis(50));
             drop(other);
         });
-        sync_closed(&disk, &path).unwrap();
+        sync_closed(&SystemDisk, &path).unwrap();
         assert!(holding.is_finished());
     }
 }

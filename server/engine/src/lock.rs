@@ -1,0 +1,67 @@
+//! The lock of a database's directory: one process at a time has it open.
+
+use std::{fs::TryLockError, path::Path};
+
+use crate::{
+    disk::{self, DiskFile, Open},
+    error::OpenError,
+    platform::Platform,
+};
+
+/// The lock file of an open database. Its text is the process id.
+const FILE: &str = "lock";
+
+/// The lock of a directory, until it is dropped.
+pub(crate) struct Lock(Box<dyn DiskFile>);
+
+impl Lock {
+    /// Takes the lock of a directory.
+    pub(crate) fn take(disk: &dyn Platform, directory: &Path) -> Result<Self, OpenError> {
+        let path = directory.join(FILE);
+        let file = disk.open(&path, Open::Create)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                let process = disk::read(disk, &path).unwrap_or_default();
+                OpenError::InUse {
+                    directory: directory.to_owned(),
+                    process: String::from_utf8_lossy(&process).into_owned(),
+                }
+            }
+            TryLockError::Error(error) => error.into(),
+        })?;
+        file.set_length(0)?;
+        file.write_all_at(disk.process_id().to_string().as_bytes(), 0)?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the lock of the directory is released only when its file is closed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::disk::{Disk, SystemDisk};
+
+    #[test]
+    fn a_lock_ends_although_a_process_that_was_just_begun_has_a_copy_of_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        let file = File::create(&path).unwrap();
+        let copy = file.try_clone().unwrap();
+        let file = SystemDisk.open(&path, Open::Write).unwrap();
+        file.try_lock().unwrap();
+        let lock = Lock(file);
+        assert!(File::open(&path).unwrap().try_lock().is_err());
+        drop(lock);
+        File::open(&path).unwrap().try_lock().unwrap();
+        drop(copy);
+    }
+}

@@ -1,0 +1,42 @@
+//! What an engine runs on: a disk, what keeps the records of its tree, and a process.
+
+use std::{path::Path, process, sync::Arc};
+
+use crate::{
+    disk::{Disk, SystemDisk},
+    error::OpenError,
+    store::{self, Store},
+};
+
+/// The operating system, or a simulation of it.
+pub(crate) trait Platform: Disk {
+    /// Opens the records of a tree in a directory as they are, or makes an empty store. sled opens its files by itself.
+    fn open_store(&self, directory: &Path) -> Result<Arc<dyn Store>, OpenError>;
+    /// Whether the engine starts threads; in a simulation it does not.
+    fn has_threads(&self) -> bool;
+    fn process_id(&self) -> u32;
+}
+
+impl Platform for SystemDisk {
+    fn open_store(&self, directory: &Path) -> Result<Arc<dyn Store>, OpenError> {
+        store::open_sled(directory)
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn process_id(&self) -> u32 {
+        process::id()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_is_this_one() {
+        assert_eq!(SystemDisk.process_id(), std::process::id());
+    }
+}

@@ -1,0 +1,121 @@
+//! What keeps the tree's records: sled, or in a simulation a map. No other file names sled.
+
+use std::{
+    io,
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+    sync::Arc,
+};
+
+use rustix::io::Errno;
+
+use crate::{
+    error::{OpenError, TreeError},
+    file_error::named,
+    read::KeyRange,
+};
+
+/// sled keeps pages in memory up to about this much; its default of 1 GiB is more than a small machine has.
+const CACHE_BYTES: u64 = 128 * 1024 * 1024;
+/// A page of more than a quarter of a segment has a file of its own.
+const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// A key or a value, as it is stored.
+pub(crate) type Stored = sled::IVec;
+
+/// The entries of a range.
+pub(crate) type Range = Box<dyn DoubleEndedIterator<Item = Result<(Stored, Stored), TreeError>> + Send>;
+
+/// Ordered keys and values.
+pub(crate) trait Store: Send + Sync {
+    fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError>;
+    /// Puts a value under a key, or removes the key.
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError>;
+    /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the store as it is then.
+    fn range(&self, keys: KeyRange) -> Range;
+    /// Counts the keys.
+    fn len(&self) -> usize;
+    fn is_empty(&self) -> bool;
+    /// How many bytes its files have, which is more than its records by what sled has not yet tidied up.
+    fn bytes(&self) -> Result<u64, TreeError>;
+    /// Writes what it still holds in memory. A crash of the process no longer undoes it; a power cut may.
+    fn flush(&self) -> Result<(), TreeError>;
+}
+
+/// Opens the files of sled as they are. On some kinds of damage sled panics instead of returning an error.
+pub(crate) fn open_sled(directory: &Path) -> Result<Arc<dyn Store>, OpenError> {
+    // What sled has not written is in the journal, so it need not write it twice a second.
+    let config = sled::Config::new()
+        .path(directory)
+        .cache_capacity(CACHE_BYTES)
+        .segment_size(SEGMENT_BYTES)
+        .flush_every_ms(None);
+    match panic::catch_unwind(AssertUnwindSafe(move || config.open())) {
+        Ok(Ok(db)) => Ok(Arc::new(Sled(db))),
+        Ok(Err(sled::Error::Io(error))) if error.to_string().contains("lock") => {
+            Err(OpenError::InUse { directory: directory.to_owned(), process: "of another program".into() })
+        }
+        Ok(Err(sled::Error::Io(error))) if is_refusal(&error) => named(directory, Err(error)).map_err(OpenError::Io),
+        Ok(Err(error)) => Err(OpenError::damaged(directory, error.to_string())),
+        Err(_) => Err(OpenError::damaged(directory, "the engine panicked while opening")),
+    }
+}
+
+struct Sled(sled::Db);
+
+impl Store for Sled {
+    fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError> {
+        self.0.get(key).map_err(TreeError::failed)
+    }
+
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
+        let before = match value {
+            Some(value) => self.0.insert(key, value),
+            None => self.0.remove(key),
+        };
+        before.map(drop).map_err(TreeError::failed)
+    }
+
+    fn range(&self, keys: KeyRange) -> Range {
+        Box::new(self.0.range(keys).map(|entry| entry.map_err(TreeError::failed)))
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&self) -> Result<u64, TreeError> {
+        self.0.size_on_disk().map_err(TreeError::failed)
+    }
+
+    fn flush(&self) -> Result<(), TreeError> {
+        self.0.flush().map(drop).map_err(TreeError::failed)
+    }
+}
+
+/// Whether the system refused a call, which tells nothing of what the files hold: the disk is full, or failed, there are too
+/// many open files, or the rights are wrong.
+fn is_refusal(error: &io::Error) -> bool {
+    let is = |errno: Errno| {
+        let code = errno.raw_os_error();
+        // sled copies errors as text.
+        error.raw_os_error() == Some(code) || error.to_string().starts_with(&format!("Os {{ code: {code},"))
+    };
+    [
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::ROFS,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::IO,
+    ]
+    .into_iter()
+    .any(is)
+}
