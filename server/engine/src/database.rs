@@ -18,7 +18,7 @@ use crate::{
     stop::Stop,
     tree,
     view::View,
-    writes::{FORMAT, number},
+    writes::{FORMAT, Writes, number},
 };
 
 /// A database that this process has open. It is closed by dropping it, and then [`Closing::wait`].
@@ -103,7 +103,7 @@ impl Read for Database {
     }
 
     fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
-        self.overlay.scan(keys, is_reversed, &[])
+        self.overlay.scan(keys, is_reversed, Writes::new())
     }
 }
 

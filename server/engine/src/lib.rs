@@ -148,6 +148,7 @@ mod journal;
 mod layout;
 mod line;
 mod lock;
+mod merge;
 mod open;
 mod overlay;
 mod platform;
@@ -155,7 +156,6 @@ mod read;
 mod replay;
 mod reserve;
 mod restore;
-mod scan;
 mod series;
 #[cfg(feature = "simulation")]
 pub mod simulation;

@@ -5,18 +5,24 @@
 
 use std::{
     cmp::Ordering,
-    collections::BTreeMap,
     iter,
+    ops::Bound::Excluded,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    vec,
 };
 
 use crate::{
     error::TreeError,
+    merge::{first, may_hold_a_key, merge},
     read::{Entries, Entry, KeyRange},
-    scan::{Scan, first, may_hold_a_key, merge, merge_writes},
     tree::Tree,
     writes::Writes,
 };
+
+/// How many entries are read at first: many scans look for one.
+const ENTRIES_AT_FIRST: usize = if cfg!(test) { 2 } else { 4 };
+/// How many entries are read at a time after those.
+const ENTRIES_AT_A_TIME: usize = if cfg!(test) { 3 } else { 32 };
 
 /// A tree with the overlay over it. Clones share both.
 #[derive(Clone)]
@@ -81,35 +87,32 @@ impl Overlay {
         self.tree.get(key)
     }
 
-    /// Returns the entries of a key range, with `newer` writes over them, oldest first.
-    pub(crate) fn scan(&self, keys: KeyRange, is_reversed: bool, newer: &[&Writes]) -> Entries {
+    /// Returns the entries of a key range, with `newer` writes over them.
+    pub(crate) fn scan(&self, keys: KeyRange, is_reversed: bool, newer: Writes) -> Entries {
         if !may_hold_a_key(&keys) {
             return Box::new(iter::empty());
         }
-        let newer = latest(newer.iter().copied(), &keys);
-        let durable = Scan::new(self.clone(), keys, is_reversed);
+        let (part, rest) = (Vec::new().into_iter(), Some(keys));
+        let durable = Scan { overlay: self.clone(), is_reversed, at_most: ENTRIES_AT_FIRST, part, rest };
         match is_reversed {
             _ if newer.is_empty() => Box::new(durable),
             false => Box::new(merge(newer.into_iter(), durable, <[u8]>::cmp)),
-            true => Box::new(merge(newer.into_iter().rev(), durable, |one, other| other.cmp(one))),
+            true => Box::new(merge(newer.into_iter().rev(), durable, down)),
         }
     }
 
     /// The first entries of a range, or the last ones if it is reversed: about this many. Fewer mean that there are no more.
-    pub(crate) fn part(&self, keys: KeyRange, is_reversed: bool, at_most: usize) -> Vec<Result<Entry, TreeError>> {
+    fn part(&self, keys: KeyRange, is_reversed: bool, at_most: usize) -> Vec<Result<Entry, TreeError>> {
         // While the layers are locked nothing leaves them, so each write is in them or in the tree.
         let layers = self.read();
-        let [taken, gathered] = [&*layers.taken, &layers.gathered].map(|layer| {
+        let [gathered, taken] = [&layers.gathered, &*layers.taken].map(|layer| {
             let range = layer.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
             range.map(|(key, value)| (&**key, value.as_deref()))
         });
         let in_tree = self.tree.range(keys.clone());
         match is_reversed {
-            false => first(merge(merge_writes(gathered, taken, <[u8]>::cmp), in_tree, <[u8]>::cmp), at_most),
-            true => {
-                let down: fn(&[u8], &[u8]) -> Ordering = |one, other| other.cmp(one);
-                first(merge(merge_writes(gathered.rev(), taken.rev(), down), in_tree.rev(), down), at_most)
-            }
+            false => first(merge(gathered, merge(taken, in_tree, <[u8]>::cmp), <[u8]>::cmp), at_most),
+            true => first(merge(gathered.rev(), merge(taken.rev(), in_tree.rev(), down), down), at_most),
         }
     }
 
@@ -122,17 +125,55 @@ impl Overlay {
     }
 }
 
-/// The latest write to each key of a range, of writes that come oldest first.
-fn latest<'w>(writes: impl Iterator<Item = &'w Writes>, keys: &KeyRange) -> Writes {
-    let mut latest = BTreeMap::new();
-    for writes in writes {
-        latest.extend(writes.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref())));
+/// The order of a reversed scan.
+fn down(one: &[u8], other: &[u8]) -> Ordering {
+    other.cmp(one)
+}
+
+/// A scan. It reads its range part by part.
+struct Scan {
+    overlay: Overlay,
+    is_reversed: bool,
+    at_most: usize,
+    part: vec::IntoIter<Result<Entry, TreeError>>,
+    /// What comes after the part, if anything.
+    rest: Option<KeyRange>,
+}
+
+impl Scan {
+    /// Reads the next part.
+    fn read_part(&mut self, keys: KeyRange) {
+        let part = self.overlay.part(keys.clone(), self.is_reversed, self.at_most);
+        if let Some(Ok((last, _))) = part.last().filter(|_| part.len() >= self.at_most) {
+            let rest = match self.is_reversed {
+                false => (Excluded(last.clone()), keys.1),
+                true => (keys.0, Excluded(last.clone())),
+            };
+            self.rest = Some(rest).filter(may_hold_a_key);
+        }
+        self.part = part.into_iter();
+        self.at_most = ENTRIES_AT_A_TIME;
     }
-    latest.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+impl Iterator for Scan {
+    type Item = Result<Entry, TreeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.part.next() {
+                return Some(entry);
+            }
+            let keys = self.rest.take()?;
+            self.read_part(keys);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;

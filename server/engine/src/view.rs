@@ -7,9 +7,9 @@ use std::{
 
 use crate::{
     error::TreeError,
+    merge::may_hold_a_key,
     overlay::Overlay,
     read::{Entries, KeyRange, Read},
-    scan::may_hold_a_key,
     writes::Writes,
 };
 
@@ -115,8 +115,11 @@ impl Read for View<'_> {
         if !may_hold_a_key(&keys) {
             return Box::new(std::iter::empty());
         }
-        let own = self.change.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
-        let own = own.map(|(key, edit)| (key.clone(), self.edited(key, edit).map(Cow::into_owned))).collect();
-        self.overlay.scan(keys, is_reversed, &[&self.batch, &own])
+        let range = (keys.0.as_ref(), keys.1.as_ref());
+        let batch = self.batch.range::<Vec<u8>, _>(range).map(|(key, value)| (key.clone(), value.clone()));
+        let own = self.change.range::<Vec<u8>, _>(range);
+        let own = own.map(|(key, edit)| (key.clone(), self.edited(key, edit).map(Cow::into_owned)));
+        let newer = batch.chain(own).collect();
+        self.overlay.scan(keys, is_reversed, newer)
     }
 }

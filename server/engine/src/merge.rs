@@ -1,66 +1,15 @@
-//! Scans: the entries of a key range, of overlay and tree together.
+//! Merges runs of entries: the writes of a batch over the overlay, and the overlay over the tree.
 
 use std::{
     cmp::Ordering,
     iter,
     ops::Bound::{Excluded, Included},
-    vec,
 };
 
 use crate::{
     error::TreeError,
-    overlay::Overlay,
     read::{Entry, KeyRange},
 };
-
-/// How many entries are read at first: many scans look for one.
-const ENTRIES_AT_FIRST: usize = if cfg!(test) { 2 } else { 4 };
-/// How many entries are read at a time after those.
-const ENTRIES_AT_A_TIME: usize = if cfg!(test) { 3 } else { 32 };
-
-/// A scan. It goes through its range part by part.
-pub(crate) struct Scan {
-    overlay: Overlay,
-    is_reversed: bool,
-    at_most: usize,
-    part: vec::IntoIter<Result<Entry, TreeError>>,
-    /// What comes after the part, if anything.
-    rest: Option<KeyRange>,
-}
-
-impl Scan {
-    pub(crate) fn new(overlay: Overlay, keys: KeyRange, is_reversed: bool) -> Self {
-        Self { overlay, is_reversed, at_most: ENTRIES_AT_FIRST, part: Vec::new().into_iter(), rest: Some(keys) }
-    }
-
-    /// Reads the next part of the range.
-    fn read_part(&mut self, keys: KeyRange) {
-        let part = self.overlay.part(keys.clone(), self.is_reversed, self.at_most);
-        if let Some(Ok((last, _))) = part.last().filter(|_| part.len() >= self.at_most) {
-            let rest = match self.is_reversed {
-                false => (Excluded(last.clone()), keys.1),
-                true => (keys.0, Excluded(last.clone())),
-            };
-            self.rest = Some(rest).filter(may_hold_a_key);
-        }
-        self.part = part.into_iter();
-        self.at_most = ENTRIES_AT_A_TIME;
-    }
-}
-
-impl Iterator for Scan {
-    type Item = Result<Entry, TreeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(entry) = self.part.next() {
-                return Some(entry);
-            }
-            let keys = self.rest.take()?;
-            self.read_part(keys);
-        }
-    }
-}
 
 /// Whether a range may hold a key. sled and `BTreeMap` panic on some that cannot.
 pub(crate) fn may_hold_a_key(keys: &KeyRange) -> bool {
@@ -113,27 +62,6 @@ pub(crate) fn merge<K: AsRef<[u8]> + Into<Vec<u8>>, V: Into<Vec<u8>>>(
                 return Some(Ok((key.into(), value.into())));
             }
         }
-    })
-}
-
-/// Merges two runs of writes in this order. Where both have a key, the newer one counts.
-pub(crate) fn merge_writes<'w, V>(
-    newer: impl Iterator<Item = (&'w [u8], V)>,
-    older: impl Iterator<Item = (&'w [u8], V)>,
-    order: fn(&[u8], &[u8]) -> Ordering,
-) -> impl Iterator<Item = (&'w [u8], V)> {
-    let (mut newer, mut older) = (newer.peekable(), older.peekable());
-    iter::from_fn(move || match (newer.peek(), older.peek()) {
-        (Some((one, _)), Some((other, _))) => match order(one, other) {
-            Ordering::Less => newer.next(),
-            Ordering::Greater => older.next(),
-            Ordering::Equal => {
-                older.next();
-                newer.next()
-            }
-        },
-        (None, _) => older.next(),
-        (_, None) => newer.next(),
     })
 }
 
