@@ -14,10 +14,12 @@ use std::{
     thread::JoinHandle,
 };
 
-use super::{file_list::FileList, files::file_in};
+use super::{
+    file_list::FileList,
+    files::{compressed, file_in},
+};
 use crate::{
-    disk::{self, Disk, Open, Sequential},
-    error::JournalError,
+    disk::{Disk, Open, Sequential},
     whole_file::{self, if_there},
     worker::{Work, Worker},
 };
@@ -92,7 +94,7 @@ fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     if planted!(RemovedBeforeCompressed) {
         disk.remove_file(path)?;
     }
-    whole_file::create(disk, &of(path), |target| {
+    whole_file::create(disk, &compressed(path), |target| {
         let mut target = zstd::Encoder::new(BufWriter::with_capacity(WRITTEN_AT_BYTES, target), LEVEL)?;
         target.include_checksum(true)?;
         io::copy(&mut Sequential::new(source), &mut target)?;
@@ -100,16 +102,4 @@ fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     })?;
     // The compressed file has its name, durably: at each moment there is one of the two.
     if planted!(RemovedBeforeCompressed) { Ok(()) } else { disk.remove_file(path) }
-}
-
-/// The path of a journal file when it is compressed.
-pub(super) fn of(journal: &Path) -> PathBuf {
-    whole_file::beside(journal, "zst")
-}
-
-/// Reads and decompresses a compressed file, if it is there.
-pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
-    let Some(bytes) = if_there(disk::read(disk, path))? else { return Ok(None) };
-    let bytes = zstd::stream::decode_all(&*bytes);
-    bytes.map(Some).map_err(|_| JournalError::Damaged { path: path.to_owned(), offset: 0 })
 }

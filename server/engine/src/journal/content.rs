@@ -63,29 +63,19 @@ impl<'f> Content<'f> {
         }
     }
 
-    /// Returns an error if entries may be missing that the file once had.
-    pub(super) fn refuse_cut(&self) -> Result<(), JournalError> {
-        match self.head.is_cut(&self.bytes, self.end) {
-            true => Err(self.file.cut(&self.bytes, self.head.length, self.last)),
-            false => Ok(()),
+    /// Returns an error if entries after the last one are missing: the file was cut off, the tree has had entry `applied`, or
+    /// the first entry of a file that was begun later is not the next. A file is begun only when everything before it is
+    /// durable, so the last entry here is then damaged and not cut short.
+    pub(super) fn refuse_loss(&self, applied: u64, begun: &[JournalFile]) -> Result<(), JournalError> {
+        let last = self.last;
+        if self.head.is_cut(&self.bytes, self.end) {
+            return Err(self.file.cut(&self.bytes, self.head.length, last));
         }
-    }
-
-    /// Returns an error if the tree has had an entry that comes after the last one.
-    pub(super) fn refuse_behind(&self, applied: u64) -> Result<(), JournalError> {
-        match applied > self.last {
-            true => Err(JournalError::Behind { path: self.file.path.clone(), last: self.last, applied }),
-            false => Ok(()),
+        if applied > last {
+            return Err(JournalError::Behind { path: self.file.path.clone(), last, applied });
         }
-    }
-
-    /// Returns an error if a file was begun after entries that this one lacks, the last one with entries. A file is begun only
-    /// when everything before it is durable, so the last entry here is damaged and not cut short.
-    pub(super) fn refuse_gap(&self, begun: &[JournalFile]) -> Result<(), JournalError> {
-        match begun.iter().find(|next| next.first > self.last + 1) {
-            Some(JournalFile { first, path }) => {
-                Err(JournalError::Gap { path: path.clone(), after: self.last, found: *first })
-            }
+        match begun.iter().find(|next| next.first > last + 1) {
+            Some(next) => Err(JournalError::Gap { path: next.path.clone(), after: last, found: next.first }),
             None => Ok(()),
         }
     }

@@ -10,8 +10,6 @@ use std::{
 };
 
 use super::{
-    archive,
-    content::Content,
     entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Head, is_blank, is_zero_from, read_entries},
     file_list::FileList,
 };
@@ -50,7 +48,7 @@ impl JournalFile {
     }
 
     pub(super) fn is_there(&self, disk: &dyn Disk) -> io::Result<bool> {
-        Ok(disk.exists(&self.path)? || disk.exists(&archive::of(&self.path))?)
+        Ok(disk.exists(&self.path)? || disk.exists(&compressed(&self.path))?)
     }
 
     /// Whether nothing was ever written to it: it holds nothing but zeros after its head. A compressed or a missing file is not
@@ -64,10 +62,12 @@ impl JournalFile {
 
     /// Its bytes, even while it is being compressed.
     pub(super) fn read(&self, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {
-        match if_there(disk::read(disk, &self.path))? {
-            Some(bytes) => Ok(bytes),
-            None => archive::read(disk, &archive::of(&self.path))?.ok_or_else(|| self.gone()),
+        if let Some(bytes) = if_there(disk::read(disk, &self.path))? {
+            return Ok(bytes);
         }
+        let path = compressed(&self.path);
+        let bytes = if_there(disk::read(disk, &path))?.ok_or_else(|| self.gone())?;
+        zstd::stream::decode_all(&*bytes).map_err(|_| JournalError::Damaged { path, offset: 0 })
     }
 
     /// Passes the entries after number `after` of a closed file to `each`. Only the last file can have been cut short by a
@@ -90,7 +90,7 @@ impl JournalFile {
     /// Removes it, compressed or not.
     pub(super) fn remove(&self, disk: &dyn Disk) -> io::Result<()> {
         if_there(disk.remove_file(&self.path))?;
-        if_there(disk.remove_file(&archive::of(&self.path))).map(drop)
+        if_there(disk.remove_file(&compressed(&self.path))).map(drop)
     }
 }
 
@@ -124,68 +124,14 @@ pub(super) fn belonging(disk: &dyn Disk, directory: &Path) -> Result<Vec<Journal
     Ok(files)
 }
 
-/// The files of a journal by their part in it.
-pub(super) struct Files {
-    /// Those before the current one, there or not, oldest first.
-    pub(super) closed: Vec<JournalFile>,
-    /// The one that has the last entry.
-    pub(super) current: JournalFile,
-    /// Those without entries that were begun after it.
-    pub(super) unused: Vec<JournalFile>,
-}
-
-impl Files {
-    /// The files of a journal of which the entries after number `after` are needed, and none after `until`.
-    pub(super) fn of(disk: &dyn Disk, directory: &Path, after: u64, until: Option<u64>) -> Result<Self, JournalError> {
-        let mut closed = belonging(disk, directory)?;
-        closed.retain(|file| until.is_none_or(|until| file.first <= until));
-        let Some(newest) = closed.last() else {
-            return Err(JournalError::Missing { directory: directory.to_owned() });
-        };
-        if !newest.is_there(disk)? {
-            return Err(newest.gone());
-        }
-        let mut current = closed.len() - 1;
-        while current > 0 && closed[current].is_unused(disk)? {
-            current -= 1;
-        }
-        if !closed[current].is_there(disk)? {
-            // Nothing of it is needed if the next one begins with an entry that is, or before it.
-            if closed.get(current + 1).is_none_or(|next| next.first > after + 1) {
-                return Err(closed[current].gone());
-            }
-            current += 1;
-        }
-        let unused = closed.split_off(current + 1);
-        Ok(Self { current: closed.remove(current), closed, unused })
-    }
-
-    /// Passes the entries after number `after` to `each`, in order. `content` is that of the current file.
-    pub(super) fn read(
-        &self,
-        disk: &dyn Disk,
-        content: &Content<'_>,
-        after: u64,
-        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        let nexts = self.closed.iter().chain([&self.current]).skip(1);
-        let superseded = nexts.take_while(|next| next.first <= after + 1).count();
-        let needed = &self.closed[superseded..];
-        let JournalFile { first, path } = needed.first().unwrap_or(&self.current);
-        if *first > after + 1 {
-            return Err(JournalError::Gap { path: path.clone(), after, found: *first });
-        }
-        let mut last = first - 1;
-        for file in needed {
-            file.read_closed(disk, &mut last, after, each)?;
-        }
-        content.read(&mut last, after, each)
-    }
-}
-
 /// The path of the file whose first entry has this number.
 pub(crate) fn file_in(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}.{}", SUFFIXES[0]))
+}
+
+/// The path of a journal file when it is compressed.
+pub(super) fn compressed(journal: &Path) -> PathBuf {
+    whole_file::beside(journal, "zst")
 }
 
 /// Begins a file whose first entry will have this number.

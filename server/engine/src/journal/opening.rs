@@ -10,7 +10,8 @@ use super::{
     content::Content,
     entry::EMPTY_BYTES,
     file_list::FileList,
-    files::{Files, JournalFile, begin_file, files_in},
+    files::{JournalFile, begin_file, files_in},
+    reader::Files,
     writer::Journal,
 };
 use crate::{
@@ -38,8 +39,11 @@ impl Journal {
         let files = Files::of(disk, directory, applied, None)?;
         let current = &files.current;
         let content = Content::of(disk, current)?;
+        let listed = FileList::read(disk, directory)?;
+        // A crash may have left a journal without a list just after it was begun.
+        let in_tree = listed.as_ref().map_or(current.first - 1, FileList::in_tree);
         content.refuse_damage()?;
-        content.refuse_cut()?;
+        content.refuse_loss(applied.max(in_tree), &files.unused)?;
         // From here on the last entry counts: the tree gets it, readers see it, and others are written behind it.
         content.write_last_again(disk)?;
         if content.is_torn() {
@@ -48,13 +52,8 @@ impl Journal {
         let last = content.last;
         // Begun and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
-        let listed = FileList::read(disk, directory)?;
-        // A crash may have left a journal without a list just after it was begun.
-        let in_tree = listed.as_ref().map_or(current.first - 1, FileList::in_tree);
         let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
-        content.refuse_behind(applied.max(in_tree))?;
-        content.refuse_gap(&files.unused)?;
         for file in &files.closed {
             if !file.is_there(disk)? {
                 tracing::error!("{}", JournalError::Superseded { path: file.path.clone() });

@@ -6,7 +6,7 @@ use super::{
     DIRECTORY,
     content::Content,
     file_list::FileList,
-    files::{Files, JournalFile, belonging, file_in, files_in},
+    files::{JournalFile, belonging, file_in, files_in},
 };
 use crate::{
     disk::{Disk, SystemDisk},
@@ -15,6 +15,65 @@ use crate::{
     whole_file::if_there,
     writes::Writes,
 };
+
+/// The files of a journal by their part in it.
+pub(super) struct Files {
+    /// Those before the current one, there or not, oldest first.
+    pub(super) closed: Vec<JournalFile>,
+    /// The one that has the last entry.
+    pub(super) current: JournalFile,
+    /// Those without entries that were begun after it.
+    pub(super) unused: Vec<JournalFile>,
+}
+
+impl Files {
+    /// The files of a journal of which the entries after number `after` are needed, and none after `until`.
+    pub(super) fn of(disk: &dyn Disk, directory: &Path, after: u64, until: Option<u64>) -> Result<Self, JournalError> {
+        let mut closed = belonging(disk, directory)?;
+        closed.retain(|file| until.is_none_or(|until| file.first <= until));
+        let Some(newest) = closed.last() else {
+            return Err(JournalError::Missing { directory: directory.to_owned() });
+        };
+        if !newest.is_there(disk)? {
+            return Err(newest.gone());
+        }
+        let mut current = closed.len() - 1;
+        while current > 0 && closed[current].is_unused(disk)? {
+            current -= 1;
+        }
+        if !closed[current].is_there(disk)? {
+            // Nothing of it is needed if the next one begins with an entry that is, or before it.
+            if closed.get(current + 1).is_none_or(|next| next.first > after + 1) {
+                return Err(closed[current].gone());
+            }
+            current += 1;
+        }
+        let unused = closed.split_off(current + 1);
+        Ok(Self { current: closed.remove(current), closed, unused })
+    }
+
+    /// Passes the entries after number `after` to `each`, in order. `content` is that of the current file.
+    pub(super) fn read(
+        &self,
+        disk: &dyn Disk,
+        content: &Content<'_>,
+        after: u64,
+        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let nexts = self.closed.iter().chain([&self.current]).skip(1);
+        let superseded = nexts.take_while(|next| next.first <= after + 1).count();
+        let needed = &self.closed[superseded..];
+        let JournalFile { first, path } = needed.first().unwrap_or(&self.current);
+        if *first > after + 1 {
+            return Err(JournalError::Gap { path: path.clone(), after, found: *first });
+        }
+        let mut last = first - 1;
+        for file in needed {
+            file.read_closed(disk, &mut last, after, each)?;
+        }
+        content.read(&mut last, after, each)
+    }
+}
 
 /// Whether entries may have been written to the journal in a directory, which may be missing.
 pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, JournalError> {
@@ -66,10 +125,8 @@ pub(crate) fn read_closed(
     let content = Content::of(disk, &files.current)?;
     files.read(disk, &content, after, &mut each)?;
     content.refuse_damage()?;
-    content.refuse_gap(&files.unused)?;
     if until.is_none_or(|until| until > content.last) {
-        content.refuse_cut()?;
-        content.refuse_behind(in_tree(disk, directory)?)?;
+        content.refuse_loss(in_tree(disk, directory)?, &files.unused)?;
     }
     Ok(content.last)
 }
@@ -119,9 +176,7 @@ fn check(
         let in_tree = in_tree(disk, directory)?;
         let content = Content::of(disk, file)?;
         content.refuse_damage()?;
-        content.refuse_cut()?;
-        content.refuse_behind(in_tree)?;
-        content.refuse_gap(unused)
+        content.refuse_loss(in_tree, unused)
     };
     let Some(next) = next else {
         // Its last entry may be half written at this moment, or its head, and is whole when it is read again.
