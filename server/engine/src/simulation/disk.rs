@@ -14,8 +14,7 @@ use rustix::io::Errno;
 
 use super::{
     SimulatedDisk,
-    names::Names,
-    state::{Fate, File, Kind, Node, State},
+    state::{Fate, File, Kind, Names, Node, State},
     trace::Call,
     tree::SimulatedTree,
 };
@@ -98,23 +97,8 @@ impl Disk for SimulatedDisk {
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.lock();
-        let (fate, node) = (state.fate(Kind::Sync), state.find(path));
-        let outcome = node.and_then(|node| {
-            let mut rng = state.rng.fork();
-            let is_off = state.is_off;
-            let names = state.names_mut(node)?;
-            match fate {
-                Fate::Done => names.sync(),
-                Fate::Failed(error) if is_off => return Err(error),
-                Fate::Failed(error) | Fate::InVain(error) => {
-                    names.fail_sync(&mut rng);
-                    return Err(error);
-                }
-            }
-            Ok(())
-        });
-        state.trace.add(Call { name: "sync directory", path: path.into(), numbers: [0, 0] }, &outcome);
-        outcome
+        let node = state.find(path)?;
+        state.sync(Call { name: "sync directory", path: path.into(), numbers: [0, 0] }, node)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -207,26 +191,7 @@ impl OpenFile {
     }
 
     fn sync(&self, name: &'static str) -> io::Result<()> {
-        let mut state = self.disk.lock();
-        let fate = state.fate(Kind::Sync);
-        let mut rng = state.rng.fork();
-        let is_off = state.is_off;
-        let file = state.file_mut(self.node)?;
-        let outcome = match fate {
-            Fate::Done => {
-                file.content.sync();
-                file.records.iter_mut().for_each(|records| records.sync());
-                Ok(())
-            }
-            Fate::Failed(error) if !is_off => {
-                file.content.fail_sync(&mut rng);
-                Err(error)
-            }
-            // A power cut decides over each write.
-            Fate::Failed(error) | Fate::InVain(error) => Err(error),
-        };
-        state.trace.add(Call { name, path: Arc::clone(&self.path), numbers: [0, 0] }, &outcome);
-        outcome
+        self.disk.lock().sync(Call { name, path: Arc::clone(&self.path), numbers: [0, 0] }, self.node)
     }
 }
 

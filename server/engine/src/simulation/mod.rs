@@ -13,7 +13,7 @@
 mod content;
 mod cut;
 mod disk;
-mod names;
+mod kept;
 mod planted;
 mod records;
 mod state;

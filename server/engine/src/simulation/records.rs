@@ -3,28 +3,17 @@
 //! A write is in the process until a flush, and for a power cut to lose until a sync of the file after that. A crash keeps any
 //! of the writes that are not safe from it, in their order: also the number of a batch without the rest of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::cut::{Cut, Unsynced};
-
-/// A value, or `None` where the key is removed.
-pub(super) type Value = Option<Arc<[u8]>>;
-
-/// All keys and their values.
-type Map = BTreeMap<Vec<u8>, Arc<[u8]>>;
+use super::{cut::Cut, kept::Kept};
 
 /// The records in a file.
 #[derive(Default)]
 pub(super) struct Records {
-    /// What the process reads.
-    pub(super) now: Map,
-    /// What is on the disk for certain.
-    durable: Map,
-    /// What the process wrote since the last sync.
-    unsynced: Vec<Unsynced<(Vec<u8>, Value)>>,
-    /// How many of those it has flushed.
+    pub(super) kept: Kept<Vec<u8>, Arc<[u8]>>,
+    /// How many of the changes since the last sync the process has flushed.
     flushed: usize,
     /// The length of the file.
     pub(super) length: u64,
@@ -33,60 +22,33 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn write(&mut self, call: u64, key: &[u8], value: Value) {
-        let change = (key.to_vec(), value);
-        apply(&mut self.now, &change);
-        self.unsynced.push(Unsynced { call, change });
-    }
-
     /// How many bytes a flush writes.
     pub(super) fn unflushed_bytes(&self) -> u64 {
-        let bytes = |(key, value): &(Vec<u8>, Value)| key.len() + value.as_ref().map_or(0, |value| value.len()) + 16;
-        self.unsynced[self.flushed..].iter().map(|write| bytes(&write.change) as u64).sum()
+        let unflushed = self.kept.unsynced[self.flushed..].iter().flat_map(|unsynced| &unsynced.change);
+        unflushed.map(|(key, value)| (key.len() + value.as_ref().map_or(0, |value| value.len()) + 16) as u64).sum()
     }
 
     pub(super) fn flush(&mut self) {
         self.length += self.unflushed_bytes();
-        self.flushed = self.unsynced.len();
+        self.flushed = self.kept.unsynced.len();
     }
 
     pub(super) fn sync(&mut self) {
-        for Unsynced { change, .. } in self.unsynced.drain(..std::mem::take(&mut self.flushed)) {
-            apply(&mut self.durable, &change);
-        }
+        self.kept.sync(std::mem::take(&mut self.flushed));
     }
 
     /// The process ends. Of what it had not flushed, sled's threads may have written any part.
     pub(super) fn kill(&mut self, rng: &mut Rng) {
-        let flushed = std::mem::take(&mut self.flushed);
-        let mut at = 0;
-        self.unsynced.retain(|_| {
-            at += 1;
-            at <= flushed || rng.bool()
-        });
-        self.flushed = self.unsynced.len();
-        self.now.clone_from(&self.durable);
-        for write in &self.unsynced {
-            apply(&mut self.now, &write.change);
-        }
+        let mut flushed = (0..self.flushed).map(|_| true);
+        self.kept.unsynced.retain(|_| flushed.next().unwrap_or_else(|| rng.bool()));
+        self.flushed = self.kept.unsynced.len();
+        self.kept.read_again();
     }
 
     /// A power cut. It can leave the file so that sled does not open it.
     pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
-        self.is_damaged |= !self.unsynced.is_empty() && rng.u8(..6) == 0;
-        for Unsynced { call, change } in self.unsynced.drain(..) {
-            if cut.keeps(rng, call) {
-                apply(&mut self.durable, &change);
-            }
-        }
+        self.is_damaged |= !self.kept.unsynced.is_empty() && rng.u8(..6) == 0;
         self.flushed = 0;
-        self.now.clone_from(&self.durable);
+        self.kept.cut(cut, rng);
     }
-}
-
-fn apply(map: &mut Map, (key, value): &(Vec<u8>, Value)) {
-    match value {
-        Some(value) => map.insert(key.clone(), Arc::clone(value)),
-        None => map.remove(key),
-    };
 }

@@ -1,7 +1,7 @@
 //! A simulated disk's files and directories, and the fate of each call.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io,
     ops::Range,
     path::{Component, Path},
@@ -14,7 +14,7 @@ use super::{
     Crash,
     content::Content,
     cut::Cut,
-    names::Names,
+    kept::{Change, Kept},
     records::Records,
     trace::{Call, Trace},
 };
@@ -40,6 +40,9 @@ pub(super) struct State {
     /// How many ids were given.
     pub(super) ids: u64,
 }
+
+/// The names in a directory, each with the number of its file or directory.
+pub(super) type Names = Kept<OsString, usize>;
 
 /// A file or a directory.
 pub(super) enum Node {
@@ -107,6 +110,35 @@ impl State {
         outcome
     }
 
+    /// Makes a call that syncs a file or a directory. One that fails may sync a part.
+    pub(super) fn sync(&mut self, call: Call, node: usize) -> io::Result<()> {
+        let fate = self.fate(Kind::Sync);
+        let mut rng = self.rng.fork();
+        let outcome = match (fate, &mut self.nodes[node]) {
+            (Fate::Done, Node::Directory(names)) => {
+                names.sync(names.unsynced.len());
+                Ok(())
+            }
+            (Fate::Done, Node::File(file)) => {
+                file.content.sync();
+                file.records.iter_mut().for_each(Records::sync);
+                Ok(())
+            }
+            (Fate::Failed(error), node) if !self.is_off => {
+                match node {
+                    // A later sync makes the others durable.
+                    Node::Directory(names) => names.sync(rng.usize(..=names.unsynced.len())),
+                    Node::File(file) => file.content.fail_sync(&mut rng),
+                }
+                Err(error)
+            }
+            // A power cut decides over each change.
+            (Fate::Failed(error) | Fate::InVain(error), _) => Err(error),
+        };
+        self.trace.add(call, &outcome);
+        outcome
+    }
+
     pub(super) fn fate(&mut self, kind: Kind) -> Fate {
         if self.is_off {
             return Fate::Failed(ended());
@@ -159,13 +191,6 @@ impl State {
         }
     }
 
-    pub(super) fn names_mut(&mut self, node: usize) -> io::Result<&mut Names> {
-        match &mut self.nodes[node] {
-            Node::Directory(names) => Ok(names),
-            Node::File(_) => Err(Errno::NOTDIR.into()),
-        }
-    }
-
     pub(super) fn file(&self, node: usize) -> io::Result<&File> {
         match &self.nodes[node] {
             Node::File(file) => Ok(file),
@@ -193,14 +218,14 @@ impl State {
         Ok(number)
     }
 
-    pub(super) fn set_name(
-        &mut self,
-        parent: usize,
-        change: Vec<(std::ffi::OsString, Option<usize>)>,
-    ) -> io::Result<()> {
-        let call = self.trace.calls;
-        self.names_mut(parent)?.change(call, change);
-        Ok(())
+    pub(super) fn set_name(&mut self, parent: usize, change: Change<OsString, usize>) -> io::Result<()> {
+        match &mut self.nodes[parent] {
+            Node::Directory(names) => {
+                names.change(self.trace.calls, change);
+                Ok(())
+            }
+            Node::File(_) => Err(Errno::NOTDIR.into()),
+        }
     }
 
     /// How many bytes more fit.

@@ -1,23 +1,18 @@
 //! A tree on a simulated disk, in the place of sled.
 
-use std::{
-    io,
-    ops::{Bound, RangeBounds as _},
-    path::Path,
-    sync::Arc,
-};
+use std::{io, ops::Bound, path::Path, sync::Arc};
 
 use rustix::io::Errno;
 
 use super::{
     SimulatedDisk,
-    names::Names,
     records::Records,
-    state::{File, Kind, Node, State},
+    state::{File, Kind, Names, Node, State},
     trace::Call,
 };
 use crate::{
     error::TreeError,
+    merge::may_hold_a_key,
     read::KeyRange,
     store::{Range, Store, Stored},
     tree,
@@ -63,7 +58,7 @@ impl SimulatedTree {
 
 impl Store for SimulatedTree {
     fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError> {
-        let found = self.with(|records| records.now.get(key).cloned()).map_err(TreeError::failed)?;
+        let found = self.with(|records| records.kept.now.get(key).cloned()).map_err(TreeError::failed)?;
         Ok(found.map(|value| Stored::from(&*value)))
     }
 
@@ -71,7 +66,7 @@ impl Store for SimulatedTree {
         let call = self.call("write record", [key.len() as u64, value.map_or(0, <[u8]>::len) as u64]);
         let written = self.disk.lock().call(Kind::Read, call, |state| {
             let number = state.trace.calls;
-            records_of(state, self.node)?.write(number, key, value.map(Arc::from));
+            records_of(state, self.node)?.kept.change(number, vec![(key.to_vec(), value.map(Arc::from))]);
             Ok(())
         });
         written.map_err(TreeError::failed)
@@ -99,7 +94,7 @@ impl Store for SimulatedTree {
     }
 
     fn len(&self) -> usize {
-        self.with(|records| records.now.len()).unwrap_or_default()
+        self.with(|records| records.kept.now.len()).unwrap_or_default()
     }
 
     fn is_empty(&self) -> bool {
@@ -107,7 +102,8 @@ impl Store for SimulatedTree {
     }
 
     fn bytes(&self) -> Result<u64, TreeError> {
-        let bytes = |records: &Records| records.now.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        let bytes =
+            |records: &Records| records.kept.now.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
         Ok(self.with(bytes).unwrap_or_default() as u64)
     }
 }
@@ -124,15 +120,12 @@ struct SimulatedRange {
 
 impl SimulatedRange {
     fn step(&mut self, is_reversed: bool) -> Option<Result<(Stored, Stored), TreeError>> {
-        let (start, end) = &self.keys;
-        if let (Bound::Included(first) | Bound::Excluded(first), Bound::Included(last) | Bound::Excluded(last)) =
-            (start, end)
-            && (first > last || !self.keys.contains(first) && !self.keys.contains(last) && first == last)
-        {
+        if !may_hold_a_key(&self.keys) {
             return None;
         }
+        let (start, end) = &self.keys;
         let found = self.tree.with(|records| {
-            let mut range = records.now.range::<Vec<u8>, _>((start.as_ref(), end.as_ref()));
+            let mut range = records.kept.now.range::<Vec<u8>, _>((start.as_ref(), end.as_ref()));
             let next = if is_reversed { range.next_back() } else { range.next() };
             next.map(|(key, value)| (key.clone(), Stored::from(&**value)))
         });
