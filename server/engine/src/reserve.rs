@@ -27,9 +27,6 @@ impl Reserve {
 
     /// Makes sure that at least half of the reserve is left.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
-        if planted!(NoReserve) {
-            return Ok(());
-        }
         let length = self.file.file.length()?;
         let is_shorter = std::mem::replace(&mut self.length, length) > length;
         if is_shorter || length + self.bytes / 2 > self.until {

@@ -119,10 +119,7 @@ impl Tree {
     pub(crate) fn in_order<'w>(&self, writes: &'w Writes) -> Vec<(&'w [u8], Option<&'w [u8]>)> {
         let mut writes: Vec<_> = writes.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
         // The number of the last batch comes last.
-        let is_first = planted!(NumberBeforeBatch);
-        writes.sort_by_cached_key(|(key, value)| {
-            ((*key == APPLIED) != is_first, self.layout.apply_order(key, value.is_some()))
-        });
+        writes.sort_by_cached_key(|(key, value)| (*key == APPLIED, self.layout.apply_order(key, value.is_some())));
         writes
     }
 

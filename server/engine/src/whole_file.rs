@@ -29,12 +29,14 @@ pub(crate) fn create(
     fill: impl FnOnce(&mut Filling<'_>) -> io::Result<()>,
 ) -> io::Result<Box<dyn DiskFile>> {
     let unfinished = beside(path, UNFINISHED);
-    let made = make(disk, &unfinished, fill).and_then(|file| disk.rename(&unfinished, path).map(|()| file));
-    if planted!(NameBeforeContent)
-        && let Ok(file) = &made
-    {
+    let make = || -> io::Result<Box<dyn DiskFile>> {
+        let file = disk.open(&unfinished, Open::Truncate)?;
+        fill(&mut Sequential::new(&*file))?;
         file.sync_all()?;
-    }
+        disk.rename(&unfinished, path)?;
+        Ok(file)
+    };
+    let made = make();
     if made.is_err() {
         // The disk may be full; the next try truncates it in any case.
         let _ = disk.remove_file(&unfinished);
@@ -62,9 +64,6 @@ pub(crate) fn create_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 
 /// Makes the name of a file or directory durable (fsync(2): a file's own sync does not cover its name).
 pub(crate) fn sync_parent(disk: &dyn Disk, path: &Path) -> io::Result<()> {
-    if planted!(NameNotSynced) {
-        return Ok(());
-    }
     // A relative path of one name has no parent.
     disk.canonical(path)?.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
 }
@@ -94,19 +93,6 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.push(".");
     name.push(suffix);
     path.with_file_name(name)
-}
-
-fn make(
-    disk: &dyn Disk,
-    path: &Path,
-    fill: impl FnOnce(&mut Filling<'_>) -> io::Result<()>,
-) -> io::Result<Box<dyn DiskFile>> {
-    let file = disk.open(path, Open::Truncate)?;
-    fill(&mut Sequential::new(&*file))?;
-    if !planted!(NameBeforeContent) {
-        file.sync_all()?;
-    }
-    Ok(file)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::{
     Trouble,
     fate::{Fate, ServerAmbient},
+    planted::{Planted, is_planted},
 };
 use crate::{
     metrics::Metrics,
@@ -58,7 +59,9 @@ struct State {
 
 impl Backups {
     pub(super) fn new(fate: &Arc<Fate>, disk: &SimulatedDisk) -> Self {
-        let series = Series { directory: DIRECTORY.into(), every: EVERY, keep: KEEP };
+        // A backup is too young to be removed for some intervals.
+        let every = if is_planted(Planted::BackupsWithoutAge) { Duration::ZERO } else { EVERY };
+        let series = Series { directory: DIRECTORY.into(), every, keep: KEEP };
         let (own, others, violations) = (Vec::new(), Vec::new(), Vec::new());
         let state = Mutex::new(State { skew: 0, due: None, own, base: None, others, violations, beside: 0 });
         Self { fate: Arc::clone(fate), disk: disk.clone(), series, state }

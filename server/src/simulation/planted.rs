@@ -81,16 +81,8 @@ thread_local! {
 /// From now on the server has this fault on this thread, or none.
 pub fn plant(fault: Option<Planted>) {
     PLANTED.set(fault);
-    engine::plant(fault.and_then(of_engine));
-}
-
-/// The fault of the engine that this is, if it is one.
-fn of_engine(fault: Planted) -> Option<engine::Planted> {
-    match fault {
-        Planted::BackupsOfAllLines => Some(engine::Planted::BackupsOfAllLines),
-        Planted::BackupsWithoutAge => Some(engine::Planted::BackupsWithoutAge),
-        _ => None,
-    }
+    let of_engine = fault == Some(Planted::BackupsOfAllLines);
+    engine::plant(of_engine.then_some(engine::Planted::BackupsOfAllLines));
 }
 
 /// Whether the server has this fault on this thread.

@@ -91,9 +91,6 @@ impl Work for Compressing {
 /// Compresses a file, unless it is compressed or was removed because a backup holds its entries.
 fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     let Some(source) = if_there(disk.open(path, Open::Read))? else { return Ok(()) };
-    if planted!(RemovedBeforeCompressed) {
-        disk.remove_file(path)?;
-    }
     whole_file::create(disk, &compressed(path), |target| {
         let mut target = zstd::Encoder::new(BufWriter::with_capacity(WRITTEN_AT_BYTES, target), LEVEL)?;
         target.include_checksum(true)?;
@@ -101,5 +98,5 @@ fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
         target.finish()?.flush()
     })?;
     // The compressed file has its name, durably: at each moment there is one of the two.
-    if planted!(RemovedBeforeCompressed) { Ok(()) } else { disk.remove_file(path) }
+    disk.remove_file(path)
 }

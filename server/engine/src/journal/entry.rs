@@ -46,7 +46,7 @@ impl Head {
     /// Whether entries may be missing after the last one of a file, which ends at `end`: the file was longer once, and no zeros
     /// take the place of the next entry, which begins with its length.
     pub(super) fn is_cut(self, bytes: &[u8], end: u64) -> bool {
-        let is_shorter = (bytes.len() as u64) < self.length && !planted!(CutAccepted);
+        let is_shorter = (bytes.len() as u64) < self.length;
         is_shorter && rest_from(bytes, end).first_chunk() != Some(&[0; ENTRY_HEAD_BYTES])
     }
 }

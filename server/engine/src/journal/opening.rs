@@ -52,7 +52,7 @@ impl Journal {
         let last = content.last;
         // Begun and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
-        let needed_after = if planted!(NumberBeforeBatch) { applied } else { applied.min(in_tree) };
+        let needed_after = if planted!(NumberTrusted) { applied } else { applied.min(in_tree) };
         files.read(disk, &content, needed_after, &mut replay)?;
         for file in &files.closed {
             if !file.is_there(disk)? {

@@ -98,20 +98,12 @@ impl Journal {
         }
         let number = self.last + 1;
         encode(&mut self.buffer, number, writes).map_err(AppendError::NotWritten)?;
-        if let Err(error) = self.write_buffer()
-            && !planted!(FailedWriteCounts)
-        {
+        if let Err(error) = self.write_buffer() {
             self.cut().map_err(AppendError::NotSynced)?;
             return Err(AppendError::NotWritten(error));
         }
-        if !planted!(AnswerBeforeSync)
-            && let Err(error) = self.file.sync_data()
-        {
-            return Err(match planted!(FailedSyncGoesOn) {
-                true => AppendError::NotWritten(error),
-                false => AppendError::NotSynced(error),
-            });
-        }
+        let not_synced = if planted!(FailedSyncGoesOn) { AppendError::NotWritten } else { AppendError::NotSynced };
+        self.file.sync_data().map_err(not_synced)?;
         if !self.has_its_name() {
             // The entry is not acknowledged, and its number goes to another: the file may be put back.
             let _ = self.cut();
@@ -175,17 +167,13 @@ impl Journal {
     /// needs. After an error the present file goes on.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         let first = self.last + 1;
-        if planted!(ListedBeforeBegun) {
-            let files = self.list.files.iter().copied().chain([first]).collect();
-            FileList::of(files).write(&*self.disk, &self.directory)?;
-        }
         let file = begin_file(&*self.disk, &self.directory, first)?;
         if self.list.active() == first {
             // The present file has no entries: the new one takes its name, which is listed.
             *self = self.go_on_in(self.list.clone(), file)?;
             return Ok(());
         }
-        let in_tree = if planted!(ListedWithoutTree) { self.last } else { self.in_tree() };
+        let in_tree = self.in_tree();
         let mut list = FileList { in_tree: Some(in_tree), ..self.list.clone() };
         list.files.push(first);
         let superseded = list.files.iter().skip(1).take_while(|next| **next <= needed_after.min(in_tree) + 1).count();

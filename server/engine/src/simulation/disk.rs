@@ -13,7 +13,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    SimulatedDisk,
+    Planted, SimulatedDisk, is_planted,
     state::{Fate, File, Kind, Names, Node, State},
     trace::Call,
     tree::SimulatedTree,
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     disk::{Disk, DiskFile, Identity, Listed, Open},
     error::OpenError,
+    journal,
     platform::Platform,
     store::Store,
 };
@@ -46,6 +47,11 @@ impl Disk for SimulatedDisk {
             Open::CreateNew => "create",
             Open::Truncate => "create or empty",
         };
+        if is_planted(Planted::RemovedBeforeCompressed)
+            && let Some(closed) = path.to_str().and_then(|path| path.strip_suffix(".zst.unfinished"))
+        {
+            let _ = self.remove_file(Path::new(closed));
+        }
         let node = self.on_path(name, Kind::Open, path, |state| {
             let node = match (state.find(path), how) {
                 (Err(_), Open::Create | Open::CreateNew | Open::Truncate) => {
@@ -98,6 +104,9 @@ impl Disk for SimulatedDisk {
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.lock();
         let node = state.find(path)?;
+        if is_planted(Planted::NameBeforeContent) {
+            state.sync_contents(node);
+        }
         state.sync(Call { name: "sync directory", path: path.into(), numbers: [0, 0] }, node)
     }
 
@@ -190,6 +199,10 @@ impl OpenFile {
         self.disk.lock().call(kind, Call { name, path: Arc::clone(&self.path), numbers }, effect)
     }
 
+    fn is_of_journal(&self) -> bool {
+        self.path.parent().is_some_and(|directory| directory.ends_with(journal::DIRECTORY))
+    }
+
     fn sync(&self, name: &'static str) -> io::Result<()> {
         self.disk.lock().sync(Call { name, path: Arc::clone(&self.path), numbers: [0, 0] }, self.node)
     }
@@ -222,6 +235,8 @@ impl DiskFile for OpenFile {
             Fate::Failed(error) => (if state.is_off { 0 } else { part }, Err(error)),
             Fate::InVain(error) => (part, Err(error)),
         };
+        let counts = is_planted(Planted::FailedWriteCounts) && !state.is_off && self.is_of_journal();
+        let outcome = if counts { Ok(()) } else { outcome };
         if written > 0 {
             state.file_mut(self.node)?.content.write(number, at, &bytes[..written]);
         }
@@ -232,6 +247,9 @@ impl DiskFile for OpenFile {
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        if is_planted(Planted::NoReserve) {
+            return Ok(());
+        }
         self.call("allocate", Kind::Write, [offset, length], |state| {
             let left = state.room_left();
             let file = state.file_mut(self.node)?;

@@ -159,6 +159,10 @@ impl SimulatedDisk {
         let content = &mut state.file_mut(node).ok()?.content;
         let whole = content.clone();
         content.set_length(call, usize::try_from(length).ok()?);
+        if is_planted(Planted::CutAccepted) && length >= 16 {
+            // The file's head says that it never was longer.
+            content.write(call, 8, &length.to_le_bytes());
+        }
         let disk = self.clone();
         Some(move || {
             if let Ok(file) = disk.lock().file_mut(node) {

@@ -1,6 +1,9 @@
-//! Faults of the engine that a test plants, to see that the simulation finds them.
+//! Faults that a test plants, to see that the simulation finds them. The disk makes most of them of what the engine calls.
 
 use std::cell::Cell;
+
+use super::{state::State, trace::Call};
+use crate::{journal, tree};
 
 /// A fault of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,18 +26,16 @@ pub enum Planted {
     ListedWithoutTree,
     /// Old journal files are removed before the list lacks them.
     RemovedBeforeListed,
-    /// The list names a journal file before there is one.
+    /// The list names a journal file whose own name may not be on the disk.
     ListedBeforeBegun,
     /// A closed journal file is removed before its compressed form is there.
     RemovedBeforeCompressed,
-    /// The number of a batch comes before the batch, and a start trusts it.
-    NumberBeforeBatch,
+    /// A start trusts the number of the last batch in the tree.
+    NumberTrusted,
     /// No room is reserved for the tree.
     NoReserve,
     /// A series takes backups of all lines for its own.
     BackupsOfAllLines,
-    /// A backup of a moment ago goes when enough newer ones are there.
-    BackupsWithoutAge,
     /// A journal file that is shorter than it was is taken for whole.
     CutAccepted,
 }
@@ -51,4 +52,20 @@ pub fn plant(fault: Option<Planted>) {
 /// Whether the engine has this fault on this thread.
 pub(crate) fn is_planted(fault: Planted) -> bool {
     PLANTED.get() == Some(fault)
+}
+
+/// Whether the fault is that the engine does not make this call.
+pub(super) fn leaves_out(state: &State, call: &Call) -> bool {
+    let (name, path) = (call.name, &*call.path);
+    match PLANTED.get() {
+        Some(Planted::AnswerBeforeSync) => name == "sync data",
+        // Until the file has its name.
+        Some(Planted::NameBeforeContent) => {
+            name == "sync all" && path.extension().is_some_and(|suffix| suffix == "unfinished") && state.exists(path)
+        }
+        Some(Planted::NameNotSynced) => name == "sync directory",
+        Some(Planted::ListedBeforeBegun) => name == "sync directory" && path.ends_with(journal::DIRECTORY),
+        Some(Planted::ListedWithoutTree) => name == "sync all" && path.ends_with(tree::FILE),
+        _ => false,
+    }
 }

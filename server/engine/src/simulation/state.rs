@@ -15,6 +15,7 @@ use super::{
     content::Content,
     cut::Cut,
     kept::{Change, Kept},
+    planted::leaves_out,
     records::Records,
     trace::{Call, Trace},
 };
@@ -112,6 +113,9 @@ impl State {
 
     /// Makes a call that syncs a file or a directory. One that fails may sync a part.
     pub(super) fn sync(&mut self, call: Call, node: usize) -> io::Result<()> {
+        if leaves_out(self, &call) {
+            return Ok(());
+        }
         let fate = self.fate(Kind::Sync);
         let mut rng = self.rng.fork();
         let outcome = match (fate, &mut self.nodes[node]) {
@@ -137,6 +141,17 @@ impl State {
         };
         self.trace.add(call, &outcome);
         outcome
+    }
+
+    /// Syncs the files in a directory, and not their names.
+    pub(super) fn sync_contents(&mut self, directory: usize) {
+        let files: Vec<_> =
+            self.names(directory).map(|names| names.now.values().copied().collect()).unwrap_or_default();
+        for node in files {
+            if let Ok(file) = self.file_mut(node) {
+                file.content.sync();
+            }
+        }
     }
 
     pub(super) fn fate(&mut self, kind: Kind) -> Fate {

@@ -127,8 +127,8 @@ const FOUND_WITHIN: [(Planted, u64); 14] = [
     (Planted::ListedWithoutTree, 200),
     (Planted::RemovedBeforeListed, 8_000),
     (Planted::ListedBeforeBegun, 200),
-    (Planted::RemovedBeforeCompressed, 500),
-    (Planted::NumberBeforeBatch, 100),
+    (Planted::RemovedBeforeCompressed, 5_000),
+    (Planted::NumberTrusted, 100),
     (Planted::NoReserve, 5_000),
     (Planted::CutAccepted, 100),
 ];
