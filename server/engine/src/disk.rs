@@ -55,8 +55,8 @@ pub(crate) trait DiskFile: Send + Sync {
     fn identity(&self) -> io::Result<Identity>;
     fn sync_data(&self) -> io::Result<()>;
     fn sync_all(&self) -> io::Result<()>;
-    /// Takes the lock of the file, for as long as it is open.
-    fn try_lock(&self) -> Result<(), TryLockError>;
+    /// Takes the lock of the file, for as long as it is open. False if another open file has it.
+    fn try_lock(&self) -> io::Result<bool>;
     /// Releases the lock. A process that is begun at this moment has a copy of the file until it runs its program, so that
     /// closing the file alone would not release it.
     fn unlock(&self) -> io::Result<()>;
@@ -199,10 +199,11 @@ impl DiskFile for SystemFile {
         named(&self.path, self.file.sync_all())
     }
 
-    fn try_lock(&self) -> Result<(), TryLockError> {
+    fn try_lock(&self) -> io::Result<bool> {
         match self.file.try_lock() {
-            Err(TryLockError::Error(error)) => named(&self.path, Err(error)).map_err(TryLockError::Error),
-            outcome => outcome,
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => named(&self.path, Err(error)),
         }
     }
 
@@ -296,10 +297,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || SystemDisk.open(file.path(), Open::Write).unwrap();
         let (first, second) = (open(), open());
-        first.try_lock().unwrap();
-        assert!(matches!(second.try_lock(), Err(TryLockError::WouldBlock)));
+        assert!(first.try_lock().unwrap());
+        assert!(!second.try_lock().unwrap());
         first.unlock().unwrap();
-        second.try_lock().unwrap();
+        assert!(second.try_lock().unwrap());
     }
 
     #[test]

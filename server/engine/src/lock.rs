@@ -1,6 +1,6 @@
 //! The lock of a database's directory: one process at a time has it open.
 
-use std::{fs::TryLockError, path::Path};
+use std::path::Path;
 
 use crate::{
     disk::{self, DiskFile, Open},
@@ -19,16 +19,10 @@ impl Lock {
     pub(crate) fn take(disk: &dyn Platform, directory: &Path) -> Result<Self, OpenError> {
         let path = directory.join(FILE);
         let file = disk.open(&path, Open::Create)?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                let process = disk::read(disk, &path).unwrap_or_default();
-                OpenError::InUse {
-                    directory: directory.to_owned(),
-                    process: String::from_utf8_lossy(&process).into_owned(),
-                }
-            }
-            TryLockError::Error(error) => error.into(),
-        })?;
+        if !file.try_lock()? {
+            let process = String::from_utf8_lossy(&disk::read(disk, &path).unwrap_or_default()).into_owned();
+            return Err(OpenError::InUse { directory: directory.to_owned(), process });
+        }
         file.set_length(0)?;
         file.write_all_at(disk.process_id().to_string().as_bytes(), 0)?;
         Ok(Self(file))
@@ -57,7 +51,7 @@ mod tests {
         let file = File::create(&path).unwrap();
         let copy = file.try_clone().unwrap();
         let file = SystemDisk.open(&path, Open::Write).unwrap();
-        file.try_lock().unwrap();
+        assert!(file.try_lock().unwrap());
         let lock = Lock(file);
         assert!(File::open(&path).unwrap().try_lock().is_err());
         drop(lock);

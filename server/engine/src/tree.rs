@@ -5,7 +5,6 @@
 //! up before it, the applier syncs sled's files beside it, and durability rests on the journal.
 
 use std::{
-    fs::TryLockError,
     io,
     ops::Bound,
     path::{Path, PathBuf},
@@ -180,11 +179,11 @@ pub(crate) fn prepare<T, E: From<OpenError>>(
 pub(crate) fn sync_closed(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let file = disk.open(&directory.join(FILE), Open::Write)?;
     let begun = Instant::now();
-    while let Err(error) = file.try_lock() {
-        match error {
-            TryLockError::WouldBlock if begun.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(2)),
-            error => return Err(error.into()),
+    while !file.try_lock()? {
+        if begun.elapsed() >= LOCK_WAIT {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
+        thread::sleep(Duration::from_millis(2));
     }
     sync_flushed(disk, directory, &*file)?;
     sync_files(disk, directory)
@@ -276,7 +275,7 @@ mod tests {
         drop(Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap());
         sync_closed(&SystemDisk, &path).unwrap();
         let other = SystemDisk.open(&path.join(FILE), Open::Write).unwrap();
-        other.try_lock().unwrap();
+        assert!(other.try_lock().unwrap());
         let holding = thread::spawn(move || {
             thread::sleep(Duration::from_millis(50));
             drop(other);

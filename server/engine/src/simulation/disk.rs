@@ -1,7 +1,6 @@
 //! The engine's calls on a simulated disk.
 
 use std::{
-    fs::TryLockError,
     io,
     path::{Path, PathBuf},
     sync::{
@@ -13,18 +12,12 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    Planted, SimulatedDisk, is_planted,
+    SimulatedDisk,
+    planted::{Planted, counts_as_written, is_planted},
     state::{Fate, File, Kind, Names, Node, State},
     trace::Call,
-    tree::SimulatedTree,
 };
-use crate::{
-    disk::{Disk, DiskFile, Identity, Listed, Open},
-    error::OpenError,
-    journal,
-    platform::Platform,
-    store::Store,
-};
+use crate::disk::{Disk, DiskFile, Identity, Listed, Open};
 
 impl SimulatedDisk {
     fn on_path<T>(
@@ -34,7 +27,7 @@ impl SimulatedDisk {
         path: &Path,
         effect: impl FnOnce(&mut State) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.lock().call(kind, Call { name, path: path.into(), numbers: [0, 0] }, effect)
+        self.lock().call(kind, Call { name, path, numbers: [0, 0] }, effect)
     }
 }
 
@@ -67,7 +60,10 @@ impl Disk for SimulatedDisk {
             }
             Ok(node)
         })?;
-        Ok(Box::new(OpenFile { disk: self.clone(), node, path: path.into(), has_lock: false.into() }))
+        Ok(Box::new(OpenFile {
+            handle: Handle { disk: self.clone(), node, path: path.into() },
+            has_lock: false.into(),
+        }))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -107,7 +103,7 @@ impl Disk for SimulatedDisk {
         if is_planted(Planted::NameBeforeContent) {
             state.sync_contents(node);
         }
-        state.sync(Call { name: "sync directory", path: path.into(), numbers: [0, 0] }, node)
+        state.sync(Call { name: "sync directory", path, numbers: [0, 0] }, node)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -165,54 +161,40 @@ impl Disk for SimulatedDisk {
     }
 }
 
-impl Platform for SimulatedDisk {
-    fn open_store(&self, directory: &Path) -> Result<Arc<dyn Store>, OpenError> {
-        let opened = SimulatedTree::open(self, directory);
-        Ok(Arc::new(opened.map_err(|error| OpenError::damaged(directory, error.to_string()))?))
-    }
-
-    fn has_threads(&self) -> bool {
-        false
-    }
-
-    fn process_id(&self) -> u32 {
-        1
-    }
-}
-
 /// An open file of a simulated disk.
-struct OpenFile {
-    disk: SimulatedDisk,
-    node: usize,
-    path: Arc<Path>,
-    has_lock: AtomicBool,
+#[derive(Clone)]
+pub(super) struct Handle {
+    pub(super) disk: SimulatedDisk,
+    pub(super) node: usize,
+    pub(super) path: Arc<Path>,
 }
 
-impl OpenFile {
-    fn call<T>(
+impl Handle {
+    pub(super) fn call<T>(
         &self,
         name: &'static str,
         kind: Kind,
         numbers: [u64; 2],
         effect: impl FnOnce(&mut State) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.disk.lock().call(kind, Call { name, path: Arc::clone(&self.path), numbers }, effect)
-    }
-
-    fn is_of_journal(&self) -> bool {
-        self.path.parent().is_some_and(|directory| directory.ends_with(journal::DIRECTORY))
+        self.disk.lock().call(kind, Call { name, path: &self.path, numbers }, effect)
     }
 
     fn sync(&self, name: &'static str) -> io::Result<()> {
-        self.disk.lock().sync(Call { name, path: Arc::clone(&self.path), numbers: [0, 0] }, self.node)
+        self.disk.lock().sync(Call { name, path: &self.path, numbers: [0, 0] }, self.node)
     }
+}
+
+struct OpenFile {
+    handle: Handle,
+    has_lock: AtomicBool,
 }
 
 impl DiskFile for OpenFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let numbers = [offset, bytes.len() as u64];
-        self.call("read", Kind::Read, numbers, |state| {
-            let content = &state.file(self.node)?.content.now;
+        self.handle.call("read", Kind::Read, numbers, |state| {
+            let content = &state.file(self.handle.node)?.content.now;
             let rest = content.get(to_usize(offset)?..).unwrap_or_default();
             let length = rest.len().min(bytes.len());
             bytes[..length].copy_from_slice(&rest[..length]);
@@ -221,39 +203,36 @@ impl DiskFile for OpenFile {
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let mut state = self.disk.lock();
-        let fate = state.fate(Kind::Write);
-        let (number, at) = (state.trace.calls, to_usize(offset)?);
-        let left = state.room_left();
-        let taken = state.file(self.node)?.length().max(state.file(self.node)?.allocated);
-        let fits = to_usize((taken + left.min(u64::MAX - taken)).saturating_sub(offset))?.min(bytes.len());
-        // pwrite(2) fails only where it wrote nothing, so the last byte is not written.
-        let part = state.rng.usize(..=fits.min(bytes.len().saturating_sub(1)));
-        let (written, outcome) = match fate {
-            Fate::Done if fits == bytes.len() => (fits, Ok(())),
-            Fate::Done => (fits, Err(Errno::NOSPC.into())),
-            Fate::Failed(error) => (if state.is_off { 0 } else { part }, Err(error)),
-            Fate::InVain(error) => (part, Err(error)),
-        };
-        let counts = is_planted(Planted::FailedWriteCounts) && !state.is_off && self.is_of_journal();
-        let outcome = if counts { Ok(()) } else { outcome };
-        if written > 0 {
-            state.file_mut(self.node)?.content.write(number, at, &bytes[..written]);
-        }
-        state.trace.hash(&crc32fast::hash(bytes).to_le_bytes());
-        let numbers = [offset, bytes.len() as u64];
-        state.trace.add(Call { name: "write", path: Arc::clone(&self.path), numbers }, &outcome);
-        outcome
+        let Handle { disk, node, path } = &self.handle;
+        let call = Call { name: "write", path, numbers: [offset, bytes.len() as u64] };
+        disk.lock().with_fate(Kind::Write, call, |state, fate| {
+            let (number, at) = (state.trace.calls, to_usize(offset)?);
+            let (left, taken) = (state.room_left(), state.file(*node)?.used());
+            let fits = to_usize((taken + left.min(u64::MAX - taken)).saturating_sub(offset))?.min(bytes.len());
+            // pwrite(2) fails only where it wrote nothing, so the last byte is not written.
+            let part = state.rng.usize(..=fits.min(bytes.len().saturating_sub(1)));
+            let (written, outcome) = match fate {
+                Fate::Done if fits == bytes.len() => (fits, Ok(())),
+                Fate::Done => (fits, Err(Errno::NOSPC.into())),
+                Fate::Failed(error) => (if state.is_off { 0 } else { part }, Err(error)),
+                Fate::InVain(error) => (part, Err(error)),
+            };
+            if written > 0 {
+                state.file_mut(*node)?.content.write(number, at, &bytes[..written]);
+            }
+            state.trace.hash(&crc32fast::hash(bytes).to_le_bytes());
+            if counts_as_written(state, call) { Ok(()) } else { outcome }
+        })
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         if is_planted(Planted::NoReserve) {
             return Ok(());
         }
-        self.call("allocate", Kind::Write, [offset, length], |state| {
+        self.handle.call("allocate", Kind::Write, [offset, length], |state| {
             let left = state.room_left();
-            let file = state.file_mut(self.node)?;
-            let taken = file.length().max(file.allocated);
+            let file = state.file_mut(self.handle.node)?;
+            let taken = file.used();
             if (offset + length).saturating_sub(taken) > left {
                 return Err(Errno::NOSPC.into());
             }
@@ -263,46 +242,40 @@ impl DiskFile for OpenFile {
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.call("set length", Kind::Write, [length, 0], |state| {
+        self.handle.call("set length", Kind::Write, [length, 0], |state| {
             let call = state.trace.calls;
-            state.file_mut(self.node)?.content.set_length(call, to_usize(length)?);
+            state.file_mut(self.handle.node)?.content.set_length(call, to_usize(length)?);
             Ok(())
         })
     }
 
     fn length(&self) -> io::Result<u64> {
-        self.call("length", Kind::Read, [0, 0], |state| Ok(state.file(self.node)?.length()))
+        self.handle.call("length", Kind::Read, [0, 0], |state| Ok(state.file(self.handle.node)?.length()))
     }
 
     fn identity(&self) -> io::Result<Identity> {
-        self.call("identity", Kind::Read, [0, 0], |_| Ok((0, self.node as u64)))
+        self.handle.call("identity", Kind::Read, [0, 0], |_| Ok((0, self.handle.node as u64)))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.sync("sync data")
+        self.handle.sync("sync data")
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.sync("sync all")
+        self.handle.sync("sync all")
     }
 
-    fn try_lock(&self) -> Result<(), TryLockError> {
-        let taken = self.call("lock", Kind::Read, [0, 0], |state| {
-            Ok(std::mem::replace(&mut state.file_mut(self.node)?.is_locked, true))
-        });
-        match taken {
-            Ok(true) => Err(TryLockError::WouldBlock),
-            Ok(false) => {
-                self.has_lock.store(true, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) => Err(TryLockError::Error(error)),
-        }
+    fn try_lock(&self) -> io::Result<bool> {
+        let was_locked = self.handle.call("lock", Kind::Read, [0, 0], |state| {
+            Ok(std::mem::replace(&mut state.file_mut(self.handle.node)?.is_locked, true))
+        })?;
+        self.has_lock.fetch_or(!was_locked, Ordering::Relaxed);
+        Ok(!was_locked)
     }
 
     fn unlock(&self) -> io::Result<()> {
         if self.has_lock.swap(false, Ordering::Relaxed) {
-            self.disk.lock().file_mut(self.node)?.is_locked = false;
+            self.handle.disk.lock().file_mut(self.handle.node)?.is_locked = false;
         }
         Ok(())
     }

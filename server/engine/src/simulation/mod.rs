@@ -127,13 +127,13 @@ impl SimulatedDisk {
 
     /// Adds a line to the story.
     pub fn note(&self, note: impl Into<String>) {
-        self.lock().trace.note(note.into());
+        self.lock().trace.note(format!("        {}", note.into()));
     }
 
     /// The last calls and notes, one a line.
     #[must_use]
     pub fn story(&self) -> String {
-        self.lock().trace.to_string()
+        self.lock().trace.story()
     }
 
     /// Whether there is a file or directory of this path.

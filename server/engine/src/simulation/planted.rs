@@ -55,8 +55,8 @@ pub(crate) fn is_planted(fault: Planted) -> bool {
 }
 
 /// Whether the fault is that the engine does not make this call.
-pub(super) fn leaves_out(state: &State, call: &Call) -> bool {
-    let (name, path) = (call.name, &*call.path);
+pub(super) fn leaves_out(state: &State, call: Call<'_>) -> bool {
+    let Call { name, path, .. } = call;
     match PLANTED.get() {
         Some(Planted::AnswerBeforeSync) => name == "sync data",
         // Until the file has its name.
@@ -68,4 +68,10 @@ pub(super) fn leaves_out(state: &State, call: &Call) -> bool {
         Some(Planted::ListedWithoutTree) => name == "sync all" && path.ends_with(tree::FILE),
         _ => false,
     }
+}
+
+/// Whether the fault is that the engine takes this write for done, whatever its outcome.
+pub(super) fn counts_as_written(state: &State, call: Call<'_>) -> bool {
+    let is_of_journal = call.path.parent().is_some_and(|directory| directory.ends_with(journal::DIRECTORY));
+    is_planted(Planted::FailedWriteCounts) && is_of_journal && !state.is_off
 }

@@ -99,26 +99,35 @@ impl State {
     pub(super) fn call<T>(
         &mut self,
         kind: Kind,
-        call: Call,
+        call: Call<'_>,
         effect: impl FnOnce(&mut Self) -> io::Result<T>,
     ) -> io::Result<T> {
-        let outcome = match self.fate(kind) {
-            Fate::Done => effect(self),
+        self.with_fate(kind, call, |state, fate| match fate {
+            Fate::Done => effect(state),
             Fate::Failed(error) => Err(error),
-            Fate::InVain(error) => effect(self).and(Err(error)),
-        };
+            Fate::InVain(error) => effect(state).and(Err(error)),
+        })
+    }
+
+    /// Makes a call whose effect depends on its fate.
+    pub(super) fn with_fate<T>(
+        &mut self,
+        kind: Kind,
+        call: Call<'_>,
+        effect: impl FnOnce(&mut Self, Fate) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let fate = self.fate(kind);
+        let outcome = effect(self, fate);
         self.trace.add(call, &outcome);
         outcome
     }
 
     /// Makes a call that syncs a file or a directory. One that fails may sync a part.
-    pub(super) fn sync(&mut self, call: Call, node: usize) -> io::Result<()> {
-        if leaves_out(self, &call) {
+    pub(super) fn sync(&mut self, call: Call<'_>, node: usize) -> io::Result<()> {
+        if leaves_out(self, call) {
             return Ok(());
         }
-        let fate = self.fate(Kind::Sync);
-        let mut rng = self.rng.fork();
-        let outcome = match (fate, &mut self.nodes[node]) {
+        self.with_fate(Kind::Sync, call, |state, fate| match (fate, &mut state.nodes[node]) {
             (Fate::Done, Node::Directory(names)) => {
                 names.sync(names.unsynced.len());
                 Ok(())
@@ -128,19 +137,17 @@ impl State {
                 file.records.iter_mut().for_each(Records::sync);
                 Ok(())
             }
-            (Fate::Failed(error), node) if !self.is_off => {
+            (Fate::Failed(error), node) if !state.is_off => {
                 match node {
                     // A later sync makes the others durable.
-                    Node::Directory(names) => names.sync(rng.usize(..=names.unsynced.len())),
-                    Node::File(file) => file.content.fail_sync(&mut rng),
+                    Node::Directory(names) => names.sync(state.rng.usize(..=names.unsynced.len())),
+                    Node::File(file) => file.content.fail_sync(&mut state.rng),
                 }
                 Err(error)
             }
             // A power cut decides over each change.
             (Fate::Failed(error) | Fate::InVain(error), _) => Err(error),
-        };
-        self.trace.add(call, &outcome);
-        outcome
+        })
     }
 
     /// Syncs the files in a directory, and not their names.
@@ -154,7 +161,7 @@ impl State {
         }
     }
 
-    pub(super) fn fate(&mut self, kind: Kind) -> Fate {
+    fn fate(&mut self, kind: Kind) -> Fate {
         if self.is_off {
             return Fate::Failed(ended());
         }
@@ -282,7 +289,7 @@ impl File {
         self.records.as_ref().map_or(self.content.now.len() as u64, |records| records.length)
     }
 
-    fn used(&self) -> u64 {
+    pub(super) fn used(&self) -> u64 {
         self.length().max(self.allocated)
     }
 

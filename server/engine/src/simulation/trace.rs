@@ -1,12 +1,6 @@
 //! What happened on a simulated disk: a hash over all calls, and the last of them to read.
 
-use std::{
-    collections::VecDeque,
-    fmt::{self, Display, Formatter},
-    io,
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::VecDeque, fmt::Write as _, io, path::Path};
 
 /// How many lines are kept.
 const LINES: usize = 400;
@@ -15,21 +9,16 @@ const LINES: usize = 400;
 pub(super) struct Trace {
     /// How many there were.
     pub(super) calls: u64,
-    /// Of all of them, FNV-1a.
+    /// Of all calls and notes, FNV-1a.
     pub(super) hash: u64,
-    lines: VecDeque<Line>,
-}
-
-enum Line {
-    Call { number: u64, call: Call, error: Option<String> },
-    Note(String),
+    lines: VecDeque<String>,
 }
 
 /// A call, and the numbers that it was given.
-#[derive(Clone)]
-pub(super) struct Call {
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
     pub(super) name: &'static str,
-    pub(super) path: Arc<Path>,
+    pub(super) path: &'c Path,
     pub(super) numbers: [u64; 2],
 }
 
@@ -39,19 +28,25 @@ impl Trace {
     }
 
     /// Adds a call that has ended.
-    pub(super) fn add<T>(&mut self, call: Call, outcome: &io::Result<T>) {
-        self.hash(call.name.as_bytes());
-        self.hash(call.path.as_os_str().as_encoded_bytes());
-        call.numbers.iter().for_each(|number| self.hash(&number.to_le_bytes()));
-        let error = outcome.as_ref().err().map(ToString::to_string);
-        self.hash(error.as_deref().unwrap_or("done").as_bytes());
-        self.line(Line::Call { number: self.calls, call, error });
+    pub(super) fn add<T>(&mut self, call: Call<'_>, outcome: &io::Result<T>) {
+        let Call { name, path, numbers } = call;
+        let mut line = format!("{:>7} {name} {}", self.calls, path.display());
+        if numbers != [0, 0] {
+            let _ = write!(line, " {} {}", numbers[0], numbers[1]);
+        }
+        if let Err(error) = outcome {
+            let _ = write!(line, ": {error}");
+        }
+        self.note(line);
     }
 
-    /// Adds something that is no call.
-    pub(super) fn note(&mut self, note: String) {
-        self.hash(note.as_bytes());
-        self.line(Line::Note(note));
+    /// Adds a line.
+    pub(super) fn note(&mut self, line: String) {
+        self.hash(line.as_bytes());
+        if self.lines.len() == LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
     }
 
     /// Takes bytes into the hash.
@@ -61,31 +56,8 @@ impl Trace {
         }
     }
 
-    fn line(&mut self, line: Line) {
-        if self.lines.len() == LINES {
-            self.lines.pop_front();
-        }
-        self.lines.push_back(line);
-    }
-}
-
-impl Display for Trace {
-    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        for line in &self.lines {
-            match line {
-                Line::Note(note) => writeln!(to, "        {note}")?,
-                Line::Call { number, call: Call { name, path, numbers }, error } => {
-                    write!(to, "{number:>7} {name} {}", path.display())?;
-                    if *numbers != [0, 0] {
-                        write!(to, " {} {}", numbers[0], numbers[1])?;
-                    }
-                    match error {
-                        Some(error) => writeln!(to, ": {error}")?,
-                        None => writeln!(to)?,
-                    }
-                }
-            }
-        }
-        Ok(())
+    /// The last lines.
+    pub(super) fn story(&self) -> String {
+        self.lines.iter().flat_map(|line| [line, "\n"]).collect()
     }
 }

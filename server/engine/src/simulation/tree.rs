@@ -6,31 +6,44 @@ use rustix::io::Errno;
 
 use super::{
     SimulatedDisk,
+    disk::Handle,
     records::Records,
     state::{File, Kind, Names, Node, State},
     trace::Call,
 };
 use crate::{
-    error::TreeError,
+    error::{OpenError, TreeError},
     merge::may_hold_a_key,
+    platform::Platform,
     read::KeyRange,
     store::{Range, Store, Stored},
     tree,
 };
 
+impl Platform for SimulatedDisk {
+    fn open_store(&self, directory: &Path) -> Result<Arc<dyn Store>, OpenError> {
+        let opened = SimulatedTree::open(self, directory);
+        Ok(Arc::new(opened.map_err(|error| OpenError::damaged(directory, error.to_string()))?))
+    }
+
+    fn has_threads(&self) -> bool {
+        false
+    }
+
+    fn process_id(&self) -> u32 {
+        1
+    }
+}
+
 /// The records in a file of a simulated disk.
 #[derive(Clone)]
-pub(super) struct SimulatedTree {
-    disk: SimulatedDisk,
-    node: usize,
-    path: Arc<Path>,
-}
+struct SimulatedTree(Handle);
 
 impl SimulatedTree {
     /// Opens the tree in a directory, or makes an empty one.
-    pub(super) fn open(disk: &SimulatedDisk, directory: &Path) -> io::Result<Self> {
-        let path: Arc<Path> = directory.join(tree::FILE).into();
-        let call = Call { name: "open tree", path: Arc::clone(&path), numbers: [0, 0] };
+    fn open(disk: &SimulatedDisk, directory: &Path) -> io::Result<Self> {
+        let path = directory.join(tree::FILE);
+        let call = Call { name: "open tree", path: &path, numbers: [0, 0] };
         let node = disk.lock().call(Kind::Open, call, |state| {
             if !state.exists(directory) {
                 state.make(directory, Node::Directory(Names::default()))?;
@@ -40,19 +53,15 @@ impl SimulatedTree {
                 Err(_) => state.make(&path, Node::File(File { records: Some(Records::default()), ..File::default() })),
             }
         })?;
-        let tree = Self { disk: disk.clone(), node, path };
+        let tree = Self(Handle { disk: disk.clone(), node, path: path.into() });
         match tree.with(|records| records.is_damaged)? {
             true => Err(io::Error::other("a power cut damaged it")),
             false => Ok(tree),
         }
     }
 
-    fn call(&self, name: &'static str, numbers: [u64; 2]) -> Call {
-        Call { name, path: Arc::clone(&self.path), numbers }
-    }
-
     fn with<T>(&self, read: impl FnOnce(&Records) -> T) -> io::Result<T> {
-        records_of(&mut self.disk.lock(), self.node).map(|records| read(records))
+        records_of(&mut self.0.disk.lock(), self.0.node).map(|records| read(records))
     }
 }
 
@@ -63,24 +72,23 @@ impl Store for SimulatedTree {
     }
 
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError> {
-        let call = self.call("write record", [key.len() as u64, value.map_or(0, <[u8]>::len) as u64]);
-        let written = self.disk.lock().call(Kind::Read, call, |state| {
+        let lengths = [key.len() as u64, value.map_or(0, <[u8]>::len) as u64];
+        let written = self.0.call("write record", Kind::Read, lengths, |state| {
             let number = state.trace.calls;
-            records_of(state, self.node)?.kept.change(number, vec![(key.to_vec(), value.map(Arc::from))]);
+            let kept = &mut records_of(state, self.0.node)?.kept;
+            kept.change(number, vec![(key.to_vec(), value.map(Arc::from))]);
             Ok(())
         });
         written.map_err(TreeError::failed)
     }
 
     fn flush(&self) -> Result<(), TreeError> {
-        let call = self.call("flush", [0, 0]);
-        let flushed = self.disk.lock().call(Kind::Write, call, |state| {
+        let flushed = self.0.call("flush", Kind::Write, [0, 0], |state| {
             let left = state.room_left();
-            let file = state.file_mut(self.node)?;
-            let (length, allocated) = (file.length(), file.allocated);
+            let file = state.file_mut(self.0.node)?;
+            let (length, used) = (file.length(), file.used());
             let records = file.records.as_mut().ok_or(Errno::INVAL)?;
-            let needed = (length + records.unflushed_bytes()).saturating_sub(allocated.max(length));
-            if needed > left {
+            if (length + records.unflushed_bytes()).saturating_sub(used) > left {
                 return Err(Errno::NOSPC.into());
             }
             records.flush();
