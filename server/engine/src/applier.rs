@@ -31,7 +31,6 @@ pub(crate) struct Applier {
     pub(crate) worker: Worker<Applying>,
 }
 
-/// What the committer and the applier tell each other.
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
@@ -51,7 +50,6 @@ struct State {
     /// The tree has everything up to this entry on the disk since a sync.
     synced: u64,
     is_closing: bool,
-    /// The applier does no more.
     has_ended: bool,
 }
 
@@ -154,7 +152,6 @@ impl Shared {
     }
 }
 
-/// What failed, and why.
 type Failure = (&'static str, Box<dyn Error>);
 
 /// The applier's work.

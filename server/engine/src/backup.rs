@@ -47,9 +47,7 @@ pub struct Manifest {
     pub(crate) pieces: u64,
     /// How many keys its records have. Its journal adds and removes some.
     pub(crate) records: u64,
-    /// How many bytes its records have.
     pub(crate) bytes: u64,
-    /// The lines of its changes.
     pub(crate) lines: Lines,
 }
 
@@ -64,12 +62,10 @@ impl Manifest {
     }
 }
 
-/// Copies an open database.
 #[derive(Clone)]
 pub(crate) struct Copier {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) overlay: Overlay,
-    /// The directory of its journal.
     pub(crate) journal: PathBuf,
     pub(crate) retention: Arc<Retention>,
     /// The database is being closed, and must not wait for a copy under way.
@@ -176,7 +172,6 @@ impl Copier {
     }
 }
 
-/// Refuses a directory that is neither missing nor empty.
 pub(crate) fn refuse_if_used(disk: &dyn Disk, directory: &Path) -> Result<(), BackupError> {
     let listed = if_there(disk.list(directory))?.unwrap_or_default();
     let (has, directory) = (|wanted| listed.iter().any(|Listed { name, .. }| name == wanted), directory.to_owned());

@@ -14,7 +14,6 @@ const MAX_RATIO: usize = 255;
 /// A shorter value is stored as it is, if its first byte allows it: little would be saved.
 const SHORT: usize = 512;
 
-/// Returns the bytes that the tree stores for a value.
 pub(crate) fn compress(value: &[u8]) -> Vec<u8> {
     if value.len() < SHORT && value.first() != Some(&COMPRESSED) {
         return value.to_vec();

@@ -18,7 +18,7 @@ use crate::{
     stop::Stop,
     tree,
     view::View,
-    writes::{FORMAT, Writes, number},
+    writes::Writes,
 };
 
 /// A database that this process has open. It is closed by dropping it, and then [`Closing::wait`].
@@ -40,16 +40,6 @@ impl Database {
     #[must_use]
     pub fn last_batch(&self) -> u64 {
         self.overlay.last()
-    }
-
-    /// The version of the layout that the database has. If it is less than that of the layout it was opened with, an earlier
-    /// version wrote it: convert its records in as many changes as it takes, and write [`FORMAT`] with the last one.
-    ///
-    /// # Errors
-    /// If the tree cannot be read.
-    pub fn format(&self) -> Result<u32, TreeError> {
-        let format = self.get(FORMAT)?.and_then(|format| number(&format));
-        format.ok_or_else(|| TreeError::damaged(FORMAT, "it is missing or no number"))
     }
 
     /// Commits a change: runs `decide`, and makes its writes durable as a whole before it returns `Ok`. Changes run one at a

@@ -43,7 +43,6 @@ pub(crate) trait Disk: Send + Sync + 'static {
     fn new_id(&self) -> u64;
 }
 
-/// The calls on an open file.
 pub(crate) trait DiskFile: Send + Sync {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all of the bytes; after an error a part of them may be written.
@@ -79,13 +78,11 @@ pub(crate) enum Open {
 /// Tells whether two names are of the same file: its device and its number there.
 pub(crate) type Identity = (u64, u64);
 
-/// A name in a directory.
 pub(crate) struct Listed {
     pub(crate) name: OsString,
     pub(crate) is_file: bool,
 }
 
-/// The operating system's disk.
 pub(crate) struct SystemDisk;
 
 impl SystemDisk {

@@ -100,7 +100,6 @@ impl GroupCommit {
         self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1)
     }
 
-    /// Begins a new line of changes.
     pub(crate) fn begin_line(&self) -> Result<(), BackupError> {
         Ok(self.writer().journal.begin_line()?)
     }
@@ -180,9 +179,7 @@ fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
 pub(crate) struct Writer {
     pub(crate) overlay: Overlay,
     pub(crate) journal: Journal,
-    /// Where closed files are compressed.
     pub(crate) archivist: Archivist,
-    /// The usual length of a journal file.
     pub(crate) file_bytes: u64,
     /// The length of the journal file at which the next one is begun.
     pub(crate) next_file_at: u64,
@@ -192,11 +189,8 @@ pub(crate) struct Writer {
     pub(crate) stop: Arc<Stop>,
     /// Milliseconds since 1970.
     pub(crate) clock: Box<dyn Fn() -> i64 + Send>,
-    /// Called after each batch with the number of its changes, and how long it took to write and sync it.
     pub(crate) on_sync: Box<dyn Fn(usize, Duration) + Send>,
-    /// The time of the last batch.
     pub(crate) committed_at: i64,
-    /// How many changes the last batch had.
     pub(crate) last_batch: usize,
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// How many lines a history keeps: the latest.
 const MOST: usize = 100;
 
-/// A line of changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Line {
     /// Tells it from all others, of all databases.
@@ -28,7 +27,6 @@ impl Lines {
         self.0.is_empty()
     }
 
-    /// The id of the present line.
     pub(crate) fn present(&self) -> Option<&str> {
         self.0.last().map(|line| &*line.id)
     }

@@ -15,7 +15,6 @@ const FILE: &str = "lock";
 pub(crate) struct Lock(Box<dyn DiskFile>);
 
 impl Lock {
-    /// Takes the lock of a directory.
     pub(crate) fn take(disk: &dyn Platform, directory: &Path) -> Result<Self, OpenError> {
         let path = directory.join(FILE);
         let file = disk.open(&path, Open::Create)?;

@@ -38,7 +38,6 @@ struct Layers {
     gathered: Writes,
     /// Of the batches before them, which the applier has taken.
     taken: Arc<Writes>,
-    /// The number of the last batch.
     last: u64,
 }
 
@@ -72,7 +71,6 @@ impl Overlay {
         drop(taken);
     }
 
-    /// The number of the last batch.
     pub(crate) fn last(&self) -> u64 {
         self.read().last
     }
@@ -125,7 +123,6 @@ impl Overlay {
     }
 }
 
-/// The order of a reversed scan.
 fn down(one: &[u8], other: &[u8]) -> Ordering {
     other.cmp(one)
 }
@@ -141,7 +138,6 @@ struct Scan {
 }
 
 impl Scan {
-    /// Reads the next part.
     fn read_part(&mut self, keys: KeyRange) {
         let part = self.overlay.part(keys.clone(), self.is_reversed, self.at_most);
         if let Some(Ok((last, _))) = part.last().filter(|_| part.len() >= self.at_most) {
@@ -172,12 +168,17 @@ impl Iterator for Scan {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{collections::BTreeMap, ops::Bound::Included};
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{disk::SystemDisk, layout::tests::Plain, read::Read, view::View};
+    use crate::{
+        disk::SystemDisk,
+        layout::tests::Plain,
+        read::{Read, after_prefix},
+        view::View,
+    };
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -301,9 +302,10 @@ mod tests {
             let mut under: Vec<_> = model.into_iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
             prop_assert_eq!(all(view.prefix(&prefix)), under.clone());
             let rest: Vec<_> = under.iter().filter(|(key, _)| *key > after).cloned().collect();
-            prop_assert_eq!(all(view.prefix_after(&prefix, &after)), rest);
+            let start = if after < prefix { Included(prefix.clone()) } else { Excluded(after) };
+            prop_assert_eq!(all(view.range((start, after_prefix(&prefix)))), rest);
             under.reverse();
-            prop_assert_eq!(all(view.prefix_rev(&prefix)), under);
+            prop_assert_eq!(all(view.scan((Included(prefix.clone()), after_prefix(&prefix)), true)), under);
         }
     }
 }

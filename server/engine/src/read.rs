@@ -39,21 +39,10 @@ pub trait Read {
     fn prefix(&self, prefix: &[u8]) -> Entries {
         self.scan((Bound::Included(prefix.to_vec()), after_prefix(prefix)), false)
     }
-
-    /// Returns the entries whose keys have this prefix, in reverse order.
-    fn prefix_rev(&self, prefix: &[u8]) -> Entries {
-        self.scan((Bound::Included(prefix.to_vec()), after_prefix(prefix)), true)
-    }
-
-    /// Returns the entries whose keys have this prefix, strictly after `after`.
-    fn prefix_after(&self, prefix: &[u8], after: &[u8]) -> Entries {
-        let start = if after < prefix { Bound::Included(prefix) } else { Bound::Excluded(after) };
-        self.scan((start.map(<[u8]>::to_vec), after_prefix(prefix)), false)
-    }
 }
 
 /// Returns the upper bound of the keys with this prefix.
-fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
+pub(crate) fn after_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
     // Increments the last byte that is not 0xff and drops the bytes after it.
     let kept = prefix.iter().rposition(|byte| *byte < u8::MAX).map(|last| &prefix[..=last]);
     match kept.and_then(|kept| kept.split_last()) {

@@ -64,7 +64,6 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// With one change more.
     pub(crate) fn with(known: Option<Self>, number: u64, at: Option<i64>) -> Self {
         let known = known.unwrap_or(Self { first: number, last: number, since: at, until: at });
         let since = known.since.into_iter().chain(at).min();
@@ -80,7 +79,6 @@ pub fn restore(sources: &Sources<'_>, directory: &Path, layout: impl Layout) -> 
     restore_on(&SystemDisk, sources, directory, &(Arc::new(layout) as Arc<dyn Layout>))
 }
 
-/// As [`restore`], on this disk.
 pub(crate) fn restore_on(
     disk: &dyn Platform,
     sources: &Sources<'_>,
@@ -121,7 +119,6 @@ impl Sources<'_> {
         Ok(if of_journal.is_empty() { of_backup } else { of_journal })
     }
 
-    /// Makes a database in a directory.
     fn make(
         &self,
         disk: &dyn Platform,
@@ -193,7 +190,6 @@ impl Sources<'_> {
         Ok(Restored { last: end, replayed: end - to, left_out })
     }
 
-    /// Puts a backup's records in the tree.
     fn copy_records(
         &self,
         disk: &dyn Disk,

@@ -45,7 +45,6 @@ pub struct TakenUp {
     pub others: Vec<PathBuf>,
 }
 
-/// A backup of the series.
 struct Made {
     path: PathBuf,
     /// When it was begun, by the clock of that moment, in milliseconds since 1970.
@@ -53,7 +52,6 @@ struct Made {
     manifest: Manifest,
 }
 
-/// What is in the directory.
 #[derive(Default)]
 struct Found {
     /// Whole backups of this line, oldest first.
@@ -128,7 +126,6 @@ impl Copier {
         self.retention.backed_up(oldest.filter(|_| found.own.len() >= series.keep).unwrap_or(0));
     }
 
-    /// The id of the present line.
     fn line(&self) -> Result<String, BackupError> {
         let lines = journal::lines(&*self.disk, &self.journal)?;
         Ok(lines.present().unwrap_or_default().to_owned())

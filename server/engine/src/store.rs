@@ -23,17 +23,14 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 /// A key or a value, as it is stored.
 pub(crate) type Stored = sled::IVec;
 
-/// The entries of a range.
 pub(crate) type Range = Box<dyn DoubleEndedIterator<Item = Result<(Stored, Stored), TreeError>> + Send>;
 
-/// Ordered keys and values.
 pub(crate) trait Store: Send + Sync {
     fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError>;
     /// Puts a value under a key, or removes the key.
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError>;
     /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the store as it is then.
     fn range(&self, keys: KeyRange) -> Range;
-    /// Counts the keys.
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
     /// How many bytes its files have, which is more than its records by what sled has not yet tidied up.

@@ -35,7 +35,6 @@ const LARGE_PAGES: &str = "blobs";
 /// How long to wait for the lock of a tree that this process has just closed: sled's own threads hold it a moment longer.
 const LOCK_WAIT: Duration = Duration::from_secs(4);
 
-/// An open tree.
 #[derive(Clone)]
 pub(crate) struct Tree {
     pub(crate) store: Arc<dyn Store>,
@@ -130,7 +129,6 @@ impl Tree {
     }
 }
 
-/// The value that was stored under a key.
 fn value(layout: &dyn Layout, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, TreeError> {
     match layout.compresses(key) {
         true => compression::decompress(stored).map_err(|what| TreeError::damaged(key, what)),
@@ -146,7 +144,6 @@ pub(crate) struct TreeFile {
 }
 
 impl TreeFile {
-    /// Opens the file of the tree in a directory.
     pub(crate) fn open(disk: &Arc<dyn Disk>, directory: &Path) -> io::Result<Self> {
         let file = disk.open(&directory.join(FILE), Open::Write)?;
         Ok(Self { disk: Arc::clone(disk), directory: directory.to_owned(), file })

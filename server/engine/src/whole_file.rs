@@ -11,7 +11,6 @@ use std::{
 
 use crate::disk::{Disk, DiskFile, Open, Sequential};
 
-/// A file that is being filled.
 pub(crate) type Filling<'f> = Sequential<&'f dyn DiskFile>;
 
 /// The suffix of a file that is not whole yet. Code that lists a directory passes over it.
@@ -68,7 +67,6 @@ pub(crate) fn sync_parent(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     disk.canonical(path)?.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
 }
 
-/// Renames a file or directory, durably.
 pub(crate) fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     disk.rename(from, to)?;
     sync_parent(disk, to)
@@ -82,7 +80,6 @@ pub(crate) fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Removes a directory, if it is there.
 pub(crate) fn remove_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     if_there(disk.remove_directory(path)).map(drop)
 }

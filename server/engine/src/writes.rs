@@ -13,12 +13,10 @@ pub const APPLIED: &[u8] = b"meta/applied";
 /// The key of the time of the last commit, in milliseconds since 1970. It is in every journal entry of a commit.
 pub const COMMITTED_AT: &[u8] = b"meta/committed-at";
 
-/// Writes one of the engine's own numbers.
 pub(crate) fn set_number(writes: &mut Writes, key: &[u8], number: impl std::fmt::Display) {
     writes.insert(key.to_vec(), Some(number.to_string().into_bytes()));
 }
 
-/// Reads one of the engine's own numbers.
 pub(crate) fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }

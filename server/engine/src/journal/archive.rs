@@ -28,7 +28,6 @@ use crate::{
 const LEVEL: i32 = 1;
 /// How many lists wait at most. One more is dropped: the next list has its files too.
 const WAITING: usize = 64;
-/// How much is written at a time.
 const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
 /// Compresses the closed files of each list that it is sent. When the database is being closed it ends after the file at hand.
@@ -38,7 +37,6 @@ pub(crate) struct Archivist {
 }
 
 impl Archivist {
-    /// Starts the archivist of the journal in a directory.
     pub(crate) fn start(
         disk: Arc<dyn Disk>,
         directory: PathBuf,
@@ -57,7 +55,6 @@ impl Archivist {
     }
 }
 
-/// The archivist's work.
 pub(crate) struct Compressing {
     disk: Arc<dyn Disk>,
     directory: PathBuf,

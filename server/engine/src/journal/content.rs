@@ -13,7 +13,6 @@ use crate::{
     writes::Writes,
 };
 
-/// The content of a file, and where its entries end.
 pub(super) struct Content<'f> {
     pub(super) file: &'f JournalFile,
     bytes: Vec<u8>,

@@ -27,7 +27,6 @@ pub(crate) struct JournalCopy<'d> {
 }
 
 impl<'d> JournalCopy<'d> {
-    /// Begins in an empty directory.
     pub(crate) fn create(disk: &'d dyn Disk, directory: &Path, first: u64) -> io::Result<Self> {
         let pieces = Pieces::create(disk, &file_in(directory, first), first)?;
         Ok(Self { disk, directory: directory.to_owned(), list: FileList::of(vec![first]), pieces })

@@ -26,7 +26,6 @@ pub(crate) struct FileList {
     /// however many files were begun after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) in_tree: Option<u64>,
-    /// The lines of its changes.
     pub(super) lines: Lines,
 }
 

@@ -37,7 +37,5 @@ pub(crate) use self::{
     writer::Journal,
 };
 
-/// The name of the journal's directory in a database's.
 pub(crate) const DIRECTORY: &str = "journal";
-/// The usual length of a journal file.
 pub(crate) const FILE_BYTES: u64 = 32 * 1024 * 1024;

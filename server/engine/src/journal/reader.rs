@@ -145,7 +145,6 @@ pub fn check_journal(database: &Path) -> Result<Vec<(PathBuf, JournalError)>, Jo
     check_journal_on(&SystemDisk, database)
 }
 
-/// As [`check_journal`], on this disk.
 pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
     let directory = database.join(DIRECTORY);
     let (mut used, mut unused) = (Vec::new(), Vec::new());

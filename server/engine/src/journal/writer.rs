@@ -42,7 +42,6 @@ pub(crate) struct Journal {
     /// Where the zeros after it end, and the file. That much is on the disk, and the file's head says so.
     pub(super) allocated: u64,
     last: u64,
-    /// How many zeros are written at a time ahead of the entries.
     pub(super) ahead: usize,
     buffer: Vec<u8>,
 }
@@ -151,7 +150,6 @@ impl Journal {
         self.set_list(FileList { in_tree: Some(number), ..self.list.clone() })
     }
 
-    /// Begins a new line after the last entry.
     pub(crate) fn begin_line(&mut self) -> io::Result<()> {
         let lines = self.list.lines.clone().begin(self.disk.new_id(), self.last);
         self.set_list(FileList { lines, ..self.list.clone() })
@@ -206,7 +204,6 @@ impl Journal {
     }
 }
 
-/// Removes the files before the first one of the list.
 fn remove_before(disk: &dyn Disk, directory: &Path, list: &FileList) -> io::Result<()> {
     let oldest = list.files.first().copied().unwrap_or(0);
     for file in files_in(disk, directory)?.iter().filter(|file| file.first < oldest) {

@@ -7,7 +7,6 @@ use super::cut::{Cut, Unsynced};
 /// The bytes that a disk writes as a whole.
 const SECTOR: usize = 512;
 
-/// The content of a file.
 #[derive(Clone, Default)]
 pub(super) struct Content {
     /// What the process reads.
@@ -67,7 +66,6 @@ impl Content {
         self.unsynced = lengths;
     }
 
-    /// A power cut.
     pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
         for Unsynced { call, change } in self.unsynced.drain(..) {
             match cut.keeps(rng, call) {

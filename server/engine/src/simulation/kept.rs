@@ -38,7 +38,6 @@ impl<K: Ord + Clone, V: Clone> Kept<K, V> {
         }
     }
 
-    /// A power cut.
     pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
         for Unsynced { call, change } in self.unsynced.drain(..) {
             if cut.keeps(rng, call) {

@@ -9,20 +9,17 @@ use fastrand::Rng;
 
 use super::{cut::Cut, kept::Kept};
 
-/// The records in a file.
 #[derive(Default)]
 pub(super) struct Records {
     pub(super) kept: Kept<Vec<u8>, Arc<[u8]>>,
     /// How many of the changes since the last sync the process has flushed.
     flushed: usize,
-    /// The length of the file.
     pub(super) length: u64,
     /// A crash damaged it.
     pub(super) is_damaged: bool,
 }
 
 impl Records {
-    /// How many bytes a flush writes.
     pub(super) fn unflushed_bytes(&self) -> u64 {
         let unflushed = self.kept.unsynced[self.flushed..].iter().flat_map(|unsynced| &unsynced.change);
         unflushed.map(|(key, value)| (key.len() + value.as_ref().map_or(0, |value| value.len()) + 16) as u64).sum()

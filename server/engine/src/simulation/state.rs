@@ -20,10 +20,8 @@ use super::{
     trace::{Call, Trace},
 };
 
-/// The number of the root directory.
 const ROOT: usize = 0;
 
-/// Everything that a simulated disk knows.
 pub(super) struct State {
     pub(super) rng: Rng,
     nodes: Vec<Node>,
@@ -34,18 +32,15 @@ pub(super) struct State {
     pub(super) crash_at: Option<u64>,
     /// In calls of these numbers each fails with one chance in so many.
     pub(super) failing: (Range<u64>, u64),
-    /// How many calls have failed.
     pub(super) failed: u64,
     /// How many bytes all files may have.
     pub(super) room: Option<u64>,
-    /// How many ids were given.
     pub(super) ids: u64,
 }
 
 /// The names in a directory, each with the number of its file or directory.
 pub(super) type Names = Kept<OsString, usize>;
 
-/// A file or a directory.
 pub(super) enum Node {
     File(File),
     Directory(Names),
@@ -250,7 +245,6 @@ impl State {
         }
     }
 
-    /// How many bytes more fit.
     pub(super) fn room_left(&self) -> u64 {
         self.room.map_or(u64::MAX, |room| room.saturating_sub(self.used_in_all()))
     }
@@ -266,7 +260,6 @@ impl State {
         }
     }
 
-    /// Starts again after a crash.
     pub(super) fn restart(&mut self, crash: Crash) {
         let cut = Cut::random(&mut self.rng, self.trace.calls);
         match crash {
@@ -305,7 +298,6 @@ impl File {
     }
 }
 
-/// The error of a call of a process that has crashed.
 fn ended() -> io::Error {
     io::Error::other("the process has crashed")
 }

@@ -47,26 +47,17 @@ impl Database {
     }
 
     /// As [`back_up`](Self::back_up), on this thread.
-    ///
-    /// # Errors
-    /// As [`back_up`](Self::back_up).
     pub fn back_up_blocking(&self, directory: &Path) -> Result<Manifest, BackupError> {
         self.copier.copy_to(directory)
     }
 
     /// As [`back_up_next`](Self::back_up_next), on this thread.
-    ///
-    /// # Errors
-    /// As [`back_up_next`](Self::back_up_next).
     pub fn back_up_next_blocking(&self, series: &Series, now: i64) -> Result<(PathBuf, Manifest), BackupError> {
         self.copier.copy_next(series, now)
     }
 }
 
 /// As [`restore`](crate::restore()), on a simulated disk.
-///
-/// # Errors
-/// As [`restore`](crate::restore()).
 pub fn restore(
     disk: &SimulatedDisk,
     sources: &Sources<'_>,
@@ -78,9 +69,6 @@ pub fn restore(
 }
 
 /// As [`check_journal`](crate::check_journal), on a simulated disk.
-///
-/// # Errors
-/// As [`check_journal`](crate::check_journal).
 pub fn check_journal(disk: &SimulatedDisk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
     journal::check_journal_on(disk, database)
 }

@@ -2,12 +2,9 @@
 
 use std::{collections::VecDeque, fmt::Write as _, io, path::Path};
 
-/// How many lines are kept.
 const LINES: usize = 400;
 
-/// All calls of a disk.
 pub(super) struct Trace {
-    /// How many there were.
     pub(super) calls: u64,
     /// Of all calls and notes, FNV-1a.
     pub(super) hash: u64,
@@ -40,7 +37,6 @@ impl Trace {
         self.note(line);
     }
 
-    /// Adds a line.
     pub(super) fn note(&mut self, line: String) {
         self.hash(line.as_bytes());
         if self.lines.len() == LINES {
@@ -49,14 +45,12 @@ impl Trace {
         self.lines.push_back(line);
     }
 
-    /// Takes bytes into the hash.
     pub(super) fn hash(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// The last lines.
     pub(super) fn story(&self) -> String {
         self.lines.iter().flat_map(|line| [line, "\n"]).collect()
     }

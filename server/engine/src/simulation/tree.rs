@@ -35,7 +35,6 @@ impl Platform for SimulatedDisk {
     }
 }
 
-/// The records in a file of a simulated disk.
 #[derive(Clone)]
 struct SimulatedTree(Handle);
 
@@ -120,7 +119,6 @@ fn records_of(state: &mut State, node: usize) -> io::Result<&mut Records> {
     state.file_mut(node)?.records.as_mut().ok_or_else(|| Errno::INVAL.into())
 }
 
-/// The entries of a range.
 struct SimulatedRange {
     tree: SimulatedTree,
     keys: KeyRange,
