@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     backup::{Manifest, RECORDS, refuse_if_used},
-    disk::{Disk, SystemDisk},
+    disk::SystemDisk,
     error::{BackupError, JournalError, OpenError},
     journal::{self, JournalCopy},
     layout::Layout,
@@ -32,9 +32,9 @@ pub struct Sources<'p> {
 /// The last change that a restore takes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// The one before the first that was committed after this time, in milliseconds since 1970.
+    /// The last change before any that was committed after this time, in milliseconds since 1970.
     Time(i64),
-    /// The one of this number.
+    /// The change of this number.
     Entry(u64),
 }
 
@@ -90,12 +90,13 @@ pub(crate) fn restore_on(
         // An opening converts records of an earlier version.
         OpenError::refuse_later_format(found, layout.format())?;
     }
-    let lines = sources.lines(disk, backup.as_ref())?;
+    let restore = Restore { disk, sources, backup };
+    let lines = restore.lines()?;
     refuse_if_used(disk, directory)?;
     // Under another name until it is whole, so that a crash leaves no half of a database to be opened.
     let making = whole_file::beside(directory, "restoring");
     whole_file::remove_directory(disk, &making)?;
-    let restored = sources.make(disk, backup.as_ref(), lines, &making, layout);
+    let restored = restore.make(lines, &making, layout);
     if restored.is_err() {
         // What was made takes room. If it cannot be removed, the next try does.
         let _ = whole_file::remove_directory(disk, &making);
@@ -105,59 +106,52 @@ pub(crate) fn restore_on(
     Ok(restored)
 }
 
-impl Sources<'_> {
-    /// The lines of what they hold. Refuses sources of which one cannot go on where the other ends.
-    fn lines(&self, disk: &dyn Disk, backup: Option<&(&Path, Manifest)>) -> Result<Lines, BackupError> {
-        let of_backup = backup.map(|(_, manifest)| manifest.lines.clone()).unwrap_or_default();
-        let Some(journal) = self.journal else { return Ok(of_backup) };
-        let of_journal = journal::lines(disk, journal)?;
-        if let Some((backup, Manifest { to, .. })) = backup
-            && !of_journal.may_hold(&of_backup, *to)
+/// A restore under way.
+struct Restore<'r> {
+    disk: &'r dyn Platform,
+    sources: &'r Sources<'r>,
+    backup: Option<(&'r Path, Manifest)>,
+}
+
+impl Restore<'_> {
+    /// The lines of what the sources hold. Refuses sources of which one cannot go on where the other ends.
+    fn lines(&self) -> Result<Lines, BackupError> {
+        let of_backup = self.backup.as_ref().map(|(_, manifest)| manifest.lines.clone()).unwrap_or_default();
+        let Some(journal) = self.sources.journal else { return Ok(of_backup) };
+        let of_journal = journal::lines(self.disk, journal)?;
+        if let Some((backup, Manifest { to, .. })) = self.backup
+            && !of_journal.may_hold(&of_backup, to)
         {
-            return Err(BackupError::OtherLine { backup: backup.to_path_buf(), journal: journal.to_owned() });
+            return Err(BackupError::OtherLine { backup: backup.to_owned(), journal: journal.to_owned() });
         }
         Ok(if of_journal.is_empty() { of_backup } else { of_journal })
     }
 
-    fn make(
-        &self,
-        disk: &dyn Platform,
-        backup: Option<&(&Path, Manifest)>,
-        lines: Lines,
-        directory: &Path,
-        layout: &Arc<dyn Layout>,
-    ) -> Result<Restored, BackupError> {
-        let new_journal = directory.join(journal::DIRECTORY);
-        whole_file::create_directory(disk, &new_journal)?;
-        let tree = directory.join(tree::DIRECTORY);
+    fn make(&self, lines: Lines, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Restored, BackupError> {
+        let (tree, new_journal) = (directory.join(tree::DIRECTORY), directory.join(journal::DIRECTORY));
+        whole_file::create_directory(self.disk, &new_journal)?;
         let (made, restored) =
-            tree::prepare(disk, &tree, layout, |tree| self.put_together(disk, backup, lines, tree, &new_journal))?;
-        whole_file::rename(disk, &made, &tree)?;
-        disk.sync_directory(&new_journal)?;
+            tree::prepare(self.disk, &tree, layout, |tree| self.put_together(lines, tree, &new_journal))?;
+        whole_file::rename(self.disk, &made, &tree)?;
+        self.disk.sync_directory(&new_journal)?;
         Ok(restored)
     }
 
-    fn put_together(
-        &self,
-        disk: &dyn Disk,
-        backup: Option<&(&Path, Manifest)>,
-        lines: Lines,
-        tree: &Tree,
-        new_journal: &Path,
-    ) -> Result<Restored, BackupError> {
-        let (from, to) = backup.map_or((0, 0), |(_, manifest)| (manifest.from, manifest.to));
-        if let Some((backup, manifest)) = backup {
-            self.copy_records(disk, backup, manifest, tree)?;
+    fn put_together(&self, lines: Lines, tree: &Tree, new_journal: &Path) -> Result<Restored, BackupError> {
+        let (from, to) = self.backup.as_ref().map_or((0, 0), |(_, manifest)| (manifest.from, manifest.to));
+        if let Some((backup, manifest)) = &self.backup {
+            self.copy_records(backup, manifest, tree)?;
         }
-        let mut copy = JournalCopy::create(disk, new_journal, from + 1)?;
+        let mut copy = JournalCopy::create(self.disk, new_journal, from + 1)?;
         let mut replay = Replay::new(tree);
         // The last entry of the sources, and the last that is restored.
         let (mut last, mut end) = (from, from);
         let (mut left_out, mut is_beyond) = (None, false);
-        let until = if let Some(Until::Entry(entry)) = self.until { Some(entry) } else { None };
-        let journals = [self.backup.map(|backup| backup.join(journal::DIRECTORY)), self.journal.map(Path::to_owned)];
+        let Sources { backup, journal, until } = *self.sources;
+        let until = if let Some(Until::Entry(entry)) = until { Some(entry) } else { None };
+        let journals = [backup.map(|backup| backup.join(journal::DIRECTORY)), journal.map(Path::to_owned)];
         for source in journals.into_iter().flatten() {
-            let ends_at = journal::read_closed(disk, &source, last, until, |number, writes| {
+            let ends_at = journal::read_closed(self.disk, &source, last, until, |number, writes| {
                 // Entries have one order, that of their numbers, whatever the clock said: all entries after the first one
                 // that is not wanted are not wanted either.
                 is_beyond |= self.ends_before(number, &writes);
@@ -176,13 +170,13 @@ impl Sources<'_> {
                 }
                 ends_at => ends_at?,
             };
-            if let Some((backup, _)) = backup.filter(|_| end < to) {
+            if let Some(backup) = backup.filter(|_| end < to) {
                 // Its records are of moments up to its end, and only its whole journal makes them of one.
-                return Err(BackupError::Later { backup: backup.to_path_buf() });
+                return Err(BackupError::Later { backup: backup.to_owned() });
             }
         }
         // Changes after the end have numbers that others may have had.
-        copy.finish(lines.begin(disk.new_id(), end))?;
+        copy.finish(lines.begin(self.disk.new_id(), end))?;
         replay.finish()?;
         let mut writes = Writes::new();
         set_number(&mut writes, APPLIED, end);
@@ -190,16 +184,10 @@ impl Sources<'_> {
         Ok(Restored { last: end, replayed: end - to, left_out })
     }
 
-    fn copy_records(
-        &self,
-        disk: &dyn Disk,
-        backup: &Path,
-        manifest: &Manifest,
-        tree: &Tree,
-    ) -> Result<(), BackupError> {
+    fn copy_records(&self, backup: &Path, manifest: &Manifest, tree: &Tree) -> Result<(), BackupError> {
         let backup = backup.to_owned();
         let (mut records, mut is_later) = (0, false);
-        let pieces = journal::read_pieces(disk, &backup.join(RECORDS), 1, |writes| {
+        let pieces = journal::read_pieces(self.disk, &backup.join(RECORDS), 1, |writes| {
             records += writes.len() as u64;
             is_later |= self.ends_before(manifest.from, &writes);
             Ok(tree.apply_stored(writes)?)
@@ -212,7 +200,7 @@ impl Sources<'_> {
 
     /// Whether an entry, or a piece of records as of one, comes after the last one wanted.
     fn ends_before(&self, number: u64, writes: &Writes) -> bool {
-        match self.until {
+        match self.sources.until {
             Some(Until::Time(time)) => committed_at(writes).is_some_and(|at| at > time),
             Some(Until::Entry(entry)) => number > entry,
             None => false,
