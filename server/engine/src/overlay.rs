@@ -107,10 +107,10 @@ impl Overlay {
             let range = layer.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
             range.map(|(key, value)| (&**key, value.as_deref()))
         });
-        let in_tree = self.tree.range(keys.clone());
+        let in_tree = self.tree.range(keys.clone(), is_reversed);
         match is_reversed {
             false => first(merge(gathered, merge(taken, in_tree, <[u8]>::cmp), <[u8]>::cmp), at_most),
-            true => first(merge(gathered.rev(), merge(taken.rev(), in_tree.rev(), down), down), at_most),
+            true => first(merge(gathered.rev(), merge(taken.rev(), in_tree, down), down), at_most),
         }
     }
 

@@ -23,14 +23,14 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 /// A key or a value, as it is stored.
 pub(crate) type Stored = sled::IVec;
 
-pub(crate) type Range = Box<dyn DoubleEndedIterator<Item = Result<(Stored, Stored), TreeError>> + Send>;
+pub(crate) type Range = Box<dyn Iterator<Item = Result<(Stored, Stored), TreeError>> + Send>;
 
 pub(crate) trait Store: Send + Sync {
     fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError>;
     /// Puts a value under a key, or removes the key.
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError>;
-    /// The entries of a range, in the order of their keys. It is no snapshot: each step sees the store as it is then.
-    fn range(&self, keys: KeyRange) -> Range;
+    /// The entries of a range in the order of their keys, or reversed. It is no snapshot: each step sees the store as it is.
+    fn range(&self, keys: KeyRange, is_reversed: bool) -> Range;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
     /// How many bytes its files have, which is more than its records by what sled has not yet tidied up.
@@ -73,8 +73,9 @@ impl Store for Sled {
         before.map(drop).map_err(TreeError::failed)
     }
 
-    fn range(&self, keys: KeyRange) -> Range {
-        Box::new(self.0.range(keys).map(|entry| entry.map_err(TreeError::failed)))
+    fn range(&self, keys: KeyRange, is_reversed: bool) -> Range {
+        let entries = self.0.range(keys).map(|entry| entry.map_err(TreeError::failed));
+        if is_reversed { Box::new(entries.rev()) } else { Box::new(entries) }
     }
 
     fn len(&self) -> usize {

@@ -32,7 +32,7 @@ pub const DIRECTORY: &str = "sled";
 pub(crate) const FILE: &str = "db";
 /// Pages too large for [`FILE`] have files of their own in here.
 const LARGE_PAGES: &str = "blobs";
-/// How long to wait for the lock of a tree that this process has just closed: sled's own threads hold it a moment longer.
+/// How long to wait for the lock of a tree that this process has just closed. sled's threads hold it a moment longer.
 const LOCK_WAIT: Duration = Duration::from_secs(4);
 
 #[derive(Clone)]
@@ -81,20 +81,17 @@ impl Tree {
     }
 
     /// The entries of a range, as [`Store::range`] has them.
-    pub(crate) fn range(&self, keys: KeyRange) -> impl DoubleEndedIterator<Item = Result<Entry, TreeError>> + use<> {
-        let layout = Arc::clone(&self.layout);
-        self.store.range(keys).map(move |entry| {
+    pub(crate) fn range(&self, keys: KeyRange, is_reversed: bool) -> impl Iterator<Item = Result<Entry, TreeError>> {
+        self.store.range(keys, is_reversed).map(|entry| {
             let (key, stored) = entry?;
-            Ok((key.to_vec(), value(&*layout, &key, &stored)?))
+            Ok((key.to_vec(), value(&*self.layout, &key, &stored)?))
         })
     }
 
     /// All entries as they are stored: some values are compressed.
-    pub(crate) fn stored(&self) -> impl Iterator<Item = Result<Entry, TreeError>> + use<> {
-        self.store.range((Bound::Unbounded, Bound::Unbounded)).map(|entry| {
-            let (key, stored) = entry?;
-            Ok((key.to_vec(), stored.to_vec()))
-        })
+    pub(crate) fn stored(&self) -> impl Iterator<Item = Result<Entry, TreeError>> {
+        let all = self.store.range((Bound::Unbounded, Bound::Unbounded), false);
+        all.map(|entry| entry.map(|(key, stored)| (key.to_vec(), stored.to_vec())))
     }
 
     /// Puts entries that were [`stored`](Self::stored) in a tree of the same layout.

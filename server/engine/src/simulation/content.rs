@@ -2,23 +2,18 @@
 
 use fastrand::Rng;
 
-use super::cut::{Cut, Unsynced};
+use super::{
+    cut::Cut,
+    kept::{Change, Kept, Unsynced},
+};
 
 /// The bytes that a disk writes as a whole.
 const SECTOR: usize = 512;
 
-#[derive(Clone, Default)]
-pub(super) struct Content {
-    /// What the process reads.
-    pub(super) now: Vec<u8>,
-    /// What is on the disk for certain.
-    durable: Vec<u8>,
-    /// What the process did since the last sync.
-    unsynced: Vec<Unsynced<Edit>>,
-}
+pub(super) type Content = Kept<Vec<u8>, Edit>;
 
 #[derive(Clone)]
-enum Edit {
+pub(super) enum Edit {
     /// These bytes, and zeros after them up to `end`. A journal writes many zeros.
     Write {
         at: usize,
@@ -31,23 +26,12 @@ enum Edit {
 impl Content {
     pub(super) fn write(&mut self, call: u64, at: usize, bytes: &[u8]) {
         let filled = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        self.edit(call, Edit::Write { at, bytes: bytes[..filled].to_vec(), end: at + bytes.len() });
+        self.change(call, Edit::Write { at, bytes: bytes[..filled].to_vec(), end: at + bytes.len() });
     }
 
     pub(super) fn set_length(&mut self, call: u64, length: usize) {
         if self.now.len() != length {
-            self.edit(call, Edit::SetLength(length));
-        }
-    }
-
-    fn edit(&mut self, call: u64, change: Edit) {
-        change.apply(&mut self.now);
-        self.unsynced.push(Unsynced { call, change });
-    }
-
-    pub(super) fn sync(&mut self) {
-        for Unsynced { change, .. } in self.unsynced.drain(..) {
-            change.apply(&mut self.durable);
+            self.change(call, Edit::SetLength(length));
         }
     }
 
@@ -66,7 +50,8 @@ impl Content {
         self.unsynced = lengths;
     }
 
-    pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
+    /// A power cut, which may keep a part of a change.
+    pub(super) fn tear(&mut self, cut: Cut, rng: &mut Rng) {
         for Unsynced { call, change } in self.unsynced.drain(..) {
             match cut.keeps(rng, call) {
                 true if cut.tears(rng) => change.apply_torn(&mut self.durable, rng),
@@ -89,19 +74,21 @@ impl Content {
     }
 }
 
+impl Change<Vec<u8>> for Edit {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Self::Write { at, end, .. } => self.apply_part(content, *at, *end),
+            Self::SetLength(length) => content.resize(*length, 0),
+        }
+    }
+}
+
 impl Edit {
     /// The length that the file has after it at least.
     fn end(&self) -> usize {
         match self {
             Self::Write { end, .. } => *end,
             Self::SetLength(_) => 0,
-        }
-    }
-
-    fn apply(&self, content: &mut Vec<u8>) {
-        match self {
-            Self::Write { at, end, .. } => self.apply_part(content, *at, *end),
-            Self::SetLength(length) => content.resize(*length, 0),
         }
     }
 

@@ -2,19 +2,9 @@
 
 use fastrand::Rng;
 
-/// A change since the last sync.
-#[derive(Clone)]
-pub(super) struct Unsynced<T> {
-    /// The number of the call that made it.
-    pub(super) call: u64,
-    pub(super) change: T,
-}
-
 /// One power cut. File systems differ: some keep the order of changes, others none.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cut {
-    KeepsAll,
-    LosesAll,
     /// Keeps the changes of the calls before this one.
     KeepsBefore(u64),
     /// Keeps a change with this chance in a hundred, whole or in part.
@@ -25,8 +15,8 @@ impl Cut {
     /// Any cut, after so many calls.
     pub(super) fn random(rng: &mut Rng, calls: u64) -> Self {
         match rng.u8(..10) {
-            0 => Self::KeepsAll,
-            1 => Self::LosesAll,
+            0 => Self::KeepsBefore(u64::MAX),
+            1 => Self::KeepsBefore(0),
             2..5 => Self::KeepsBefore(rng.u64(calls.saturating_sub(50)..=calls)),
             _ => Self::Mixes(rng.u8(5..=95)),
         }
@@ -35,8 +25,6 @@ impl Cut {
     /// Whether a change reaches the disk, at least in part.
     pub(super) fn keeps(self, rng: &mut Rng, call: u64) -> bool {
         match self {
-            Self::KeepsAll => true,
-            Self::LosesAll => false,
             Self::KeepsBefore(first) => call < first,
             Self::Mixes(percent) => rng.u8(..100) < percent,
         }

@@ -129,8 +129,7 @@ impl Disk for SimulatedDisk {
         self.on_path("remove", Kind::Change, path, |state| {
             let node = state.find(path)?;
             state.file(node)?;
-            let (parent, name) = state.parent(path)?;
-            state.set_name(parent, vec![(name.to_owned(), None)])
+            state.unname(path)
         })
     }
 
@@ -144,10 +143,7 @@ impl Disk for SimulatedDisk {
         for (path, is_file) in names {
             if is_file { self.remove_file(&path) } else { self.remove_directory(&path) }?;
         }
-        self.on_path("remove directory", Kind::Change, path, |state| {
-            let (parent, name) = state.parent(path)?;
-            state.set_name(parent, vec![(name.to_owned(), None)])
-        })
+        self.on_path("remove directory", Kind::Change, path, |state| state.unname(path))
     }
 
     fn free(&self, _: &Path) -> io::Result<u64> {
@@ -221,7 +217,7 @@ impl DiskFile for OpenFile {
                 state.file_mut(*node)?.content.write(number, at, &bytes[..written]);
             }
             state.trace.hash(&crc32fast::hash(bytes).to_le_bytes());
-            if counts_as_written(state, call) { Ok(()) } else { outcome }
+            if counts_as_written(call) && !state.is_off { Ok(()) } else { outcome }
         })
     }
 

@@ -1,66 +1,79 @@
-//! A map on a disk: for the process that runs, and for a start after a power cut.
+//! What a disk keeps: for the process that runs, and for a start after a power cut.
 
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
 
-use super::cut::{Cut, Unsynced};
+use super::cut::Cut;
 
-/// A map of which the disk may lose what was not synced.
-pub(super) struct Kept<K, V> {
+/// A state of which the disk may lose the changes that were not synced.
+#[derive(Clone)]
+pub(super) struct Kept<S, C> {
     /// What the process sees.
-    pub(super) now: BTreeMap<K, V>,
+    pub(super) now: S,
     /// What is on the disk for certain.
-    durable: BTreeMap<K, V>,
+    pub(super) durable: S,
     /// What the process did since the last sync.
-    pub(super) unsynced: Vec<Unsynced<Change<K, V>>>,
+    pub(super) unsynced: Vec<Unsynced<C>>,
 }
 
-/// Keys that one call sets or removes, all or none.
-pub(super) type Change<K, V> = Vec<(K, Option<V>)>;
+/// A change since the last sync.
+#[derive(Clone)]
+pub(super) struct Unsynced<C> {
+    /// The number of the call that made it.
+    pub(super) call: u64,
+    pub(super) change: C,
+}
 
-impl<K, V> Default for Kept<K, V> {
-    fn default() -> Self {
-        Self { now: BTreeMap::new(), durable: BTreeMap::new(), unsynced: Vec::new() }
+pub(super) trait Change<S> {
+    fn apply(&self, state: &mut S);
+}
+
+/// Keys of a map that one call sets or removes, all or none.
+pub(super) type Writes<K, V> = Vec<(K, Option<V>)>;
+
+impl<K: Ord + Clone, V: Clone> Change<BTreeMap<K, V>> for Writes<K, V> {
+    fn apply(&self, map: &mut BTreeMap<K, V>) {
+        for (key, value) in self {
+            match value {
+                Some(value) => map.insert(key.clone(), value.clone()),
+                None => map.remove(key),
+            };
+        }
     }
 }
 
-impl<K: Ord + Clone, V: Clone> Kept<K, V> {
-    pub(super) fn change(&mut self, call: u64, change: Change<K, V>) {
-        apply(&mut self.now, change.clone());
+impl<S: Default, C> Default for Kept<S, C> {
+    fn default() -> Self {
+        Self { now: S::default(), durable: S::default(), unsynced: Vec::new() }
+    }
+}
+
+impl<S: Clone, C: Change<S>> Kept<S, C> {
+    pub(super) fn change(&mut self, call: u64, change: C) {
+        change.apply(&mut self.now);
         self.unsynced.push(Unsynced { call, change });
     }
 
     /// Makes the first changes since the last sync durable.
     pub(super) fn sync(&mut self, changes: usize) {
-        for Unsynced { change, .. } in self.unsynced.drain(..changes) {
-            apply(&mut self.durable, change);
-        }
+        self.unsynced.drain(..changes).for_each(|unsynced| unsynced.change.apply(&mut self.durable));
     }
 
+    pub(super) fn sync_all(&mut self) {
+        self.sync(self.unsynced.len());
+    }
+
+    /// A power cut, which keeps each change as a whole or not at all.
     pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
-        for Unsynced { call, change } in self.unsynced.drain(..) {
-            if cut.keeps(rng, call) {
-                apply(&mut self.durable, change);
-            }
-        }
+        self.unsynced.retain(|unsynced| cut.keeps(rng, unsynced.call));
+        self.sync_all();
         self.read_again();
     }
 
     /// The process sees what is durable, and the changes since the last sync that are left.
     pub(super) fn read_again(&mut self) {
         self.now.clone_from(&self.durable);
-        for Unsynced { change, .. } in &self.unsynced {
-            apply(&mut self.now, change.clone());
-        }
-    }
-}
-
-fn apply<K: Ord, V>(map: &mut BTreeMap<K, V>, change: Change<K, V>) {
-    for (key, value) in change {
-        match value {
-            Some(value) => map.insert(key, value),
-            None => map.remove(&key),
-        };
+        self.unsynced.iter().for_each(|unsynced| unsynced.change.apply(&mut self.now));
     }
 }

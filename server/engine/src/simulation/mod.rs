@@ -49,7 +49,6 @@ pub struct SimulatedDisk(Arc<Mutex<State>>);
 
 impl SimulatedDisk {
     /// An empty disk. Its seed decides everything that is left to chance.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State::new(seed))))
     }
@@ -70,7 +69,6 @@ impl SimulatedDisk {
     }
 
     /// Whether the process has crashed.
-    #[must_use]
     pub fn has_crashed(&self) -> bool {
         self.lock().is_off
     }
@@ -101,26 +99,22 @@ impl SimulatedDisk {
     }
 
     /// Whether calls may fail, for now, or the disk be full.
-    #[must_use]
     pub fn is_troubled(&self) -> bool {
         let state = self.lock();
         state.room.is_some() || !state.failing.0.is_empty() && state.trace.calls < state.failing.0.end
     }
 
     /// How many calls there were.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.lock().trace.calls
     }
 
     /// How many calls failed that had no other reason.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.lock().failed
     }
 
-    /// Of all calls and their outcomes, and of all notes: two runs that differ differ in it.
-    #[must_use]
+    /// A hash of all calls, outcomes and notes: it tells two runs apart.
     pub fn trace_hash(&self) -> u64 {
         self.lock().trace.hash
     }
@@ -131,19 +125,16 @@ impl SimulatedDisk {
     }
 
     /// The last calls and notes, one a line.
-    #[must_use]
     pub fn story(&self) -> String {
         self.lock().trace.story()
     }
 
     /// Whether there is a file or directory of this path.
-    #[must_use]
     pub fn has(&self, path: &Path) -> bool {
         self.lock().exists(path)
     }
 
     /// The files in a directory, and their lengths.
-    #[must_use]
     pub fn files(&self, directory: &Path) -> Vec<(PathBuf, u64)> {
         let state = self.lock();
         let Ok(names) = state.find(directory).and_then(|node| state.names(node)) else { return Vec::new() };

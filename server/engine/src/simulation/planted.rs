@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{state::State, trace::Call};
+use super::trace::Call;
 use crate::{journal, tree};
 
 /// A fault of the engine.
@@ -55,13 +55,13 @@ pub(crate) fn is_planted(fault: Planted) -> bool {
 }
 
 /// Whether the fault is that the engine does not make this call.
-pub(super) fn leaves_out(state: &State, call: Call<'_>) -> bool {
+pub(super) fn leaves_out(call: Call<'_>, is_path_there: bool) -> bool {
     let Call { name, path, .. } = call;
     match PLANTED.get() {
         Some(Planted::AnswerBeforeSync) => name == "sync data",
         // Until the file has its name.
         Some(Planted::NameBeforeContent) => {
-            name == "sync all" && path.extension().is_some_and(|suffix| suffix == "unfinished") && state.exists(path)
+            name == "sync all" && path.extension().is_some_and(|suffix| suffix == "unfinished") && is_path_there
         }
         Some(Planted::NameNotSynced) => name == "sync directory",
         Some(Planted::ListedBeforeBegun) => name == "sync directory" && path.ends_with(journal::DIRECTORY),
@@ -71,7 +71,7 @@ pub(super) fn leaves_out(state: &State, call: Call<'_>) -> bool {
 }
 
 /// Whether the fault is that the engine takes this write for done, whatever its outcome.
-pub(super) fn counts_as_written(state: &State, call: Call<'_>) -> bool {
+pub(super) fn counts_as_written(call: Call<'_>) -> bool {
     let is_of_journal = call.path.parent().is_some_and(|directory| directory.ends_with(journal::DIRECTORY));
-    is_planted(Planted::FailedWriteCounts) && is_of_journal && !state.is_off
+    is_planted(Planted::FailedWriteCounts) && is_of_journal
 }

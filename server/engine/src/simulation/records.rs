@@ -3,15 +3,20 @@
 //! A write is in the process until a flush, and for a power cut to lose until a sync of the file after that. A crash keeps any
 //! of the writes that are not safe from it, in their order: also the number of a batch without the rest of it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use fastrand::Rng;
 
-use super::{cut::Cut, kept::Kept};
+use super::{
+    cut::Cut,
+    kept::{Kept, Writes},
+};
+
+type Map = BTreeMap<Vec<u8>, Arc<[u8]>>;
 
 #[derive(Default)]
 pub(super) struct Records {
-    pub(super) kept: Kept<Vec<u8>, Arc<[u8]>>,
+    pub(super) kept: Kept<Map, Writes<Vec<u8>, Arc<[u8]>>>,
     /// How many of the changes since the last sync the process has flushed.
     flushed: usize,
     pub(super) length: u64,

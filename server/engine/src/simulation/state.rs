@@ -1,6 +1,7 @@
 //! A simulated disk's files and directories, and the fate of each call.
 
 use std::{
+    collections::BTreeMap,
     ffi::{OsStr, OsString},
     io,
     ops::Range,
@@ -14,7 +15,7 @@ use super::{
     Crash,
     content::Content,
     cut::Cut,
-    kept::{Change, Kept},
+    kept::{Kept, Writes},
     planted::leaves_out,
     records::Records,
     trace::{Call, Trace},
@@ -30,7 +31,7 @@ pub(super) struct State {
     pub(super) is_off: bool,
     /// The number of the call in which the process crashes.
     pub(super) crash_at: Option<u64>,
-    /// In calls of these numbers each fails with one chance in so many.
+    /// Calls of these numbers fail, each with a chance of one in so many.
     pub(super) failing: (Range<u64>, u64),
     pub(super) failed: u64,
     /// How many bytes all files may have.
@@ -39,7 +40,7 @@ pub(super) struct State {
 }
 
 /// The names in a directory, each with the number of its file or directory.
-pub(super) type Names = Kept<OsString, usize>;
+pub(super) type Names = Kept<BTreeMap<OsString, usize>, Writes<OsString, usize>>;
 
 pub(super) enum Node {
     File(File),
@@ -119,16 +120,16 @@ impl State {
 
     /// Makes a call that syncs a file or a directory. One that fails may sync a part.
     pub(super) fn sync(&mut self, call: Call<'_>, node: usize) -> io::Result<()> {
-        if leaves_out(self, call) {
+        if leaves_out(call, self.exists(call.path)) {
             return Ok(());
         }
         self.with_fate(Kind::Sync, call, |state, fate| match (fate, &mut state.nodes[node]) {
             (Fate::Done, Node::Directory(names)) => {
-                names.sync(names.unsynced.len());
+                names.sync_all();
                 Ok(())
             }
             (Fate::Done, Node::File(file)) => {
-                file.content.sync();
+                file.content.sync_all();
                 file.records.iter_mut().for_each(Records::sync);
                 Ok(())
             }
@@ -151,7 +152,7 @@ impl State {
             self.names(directory).map(|names| names.now.values().copied().collect()).unwrap_or_default();
         for node in files {
             if let Ok(file) = self.file_mut(node) {
-                file.content.sync();
+                file.content.sync_all();
             }
         }
     }
@@ -235,7 +236,12 @@ impl State {
         Ok(number)
     }
 
-    pub(super) fn set_name(&mut self, parent: usize, change: Change<OsString, usize>) -> io::Result<()> {
+    pub(super) fn unname(&mut self, path: &Path) -> io::Result<()> {
+        let (parent, name) = self.parent(path)?;
+        self.set_name(parent, vec![(name.to_owned(), None)])
+    }
+
+    pub(super) fn set_name(&mut self, parent: usize, change: Writes<OsString, usize>) -> io::Result<()> {
         match &mut self.nodes[parent] {
             Node::Directory(names) => {
                 names.change(self.trace.calls, change);
@@ -291,7 +297,7 @@ impl File {
         match crash {
             Crash::Kill => self.records.iter_mut().for_each(|records| records.kill(rng)),
             Crash::PowerCut => {
-                self.content.cut(cut, rng);
+                self.content.tear(cut, rng);
                 self.records.iter_mut().for_each(|records| records.cut(cut, rng));
             }
         }

@@ -1,6 +1,6 @@
 //! A tree on a simulated disk, in the place of sled.
 
-use std::{io, ops::Bound, path::Path, sync::Arc};
+use std::{io, iter, ops::Bound, path::Path, sync::Arc};
 
 use rustix::io::Errno;
 
@@ -96,8 +96,23 @@ impl Store for SimulatedTree {
         flushed.map_err(TreeError::failed)
     }
 
-    fn range(&self, keys: KeyRange) -> Range {
-        Box::new(SimulatedRange { tree: self.clone(), keys })
+    fn range(&self, mut keys: KeyRange, is_reversed: bool) -> Range {
+        let tree = self.clone();
+        Box::new(iter::from_fn(move || {
+            if !may_hold_a_key(&keys) {
+                return None;
+            }
+            let found = tree.with(|records| {
+                let mut range = records.kept.now.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
+                let next = if is_reversed { range.next_back() } else { range.next() };
+                next.map(|(key, value)| (key.clone(), Stored::from(&**value)))
+            });
+            let next = found.map_err(TreeError::failed).transpose()?;
+            if let Ok((key, _)) = &next {
+                *if is_reversed { &mut keys.1 } else { &mut keys.0 } = Bound::Excluded(key.clone());
+            }
+            Some(next.map(|(key, value)| (key.into(), value)))
+        }))
     }
 
     fn len(&self) -> usize {
@@ -117,46 +132,4 @@ impl Store for SimulatedTree {
 
 fn records_of(state: &mut State, node: usize) -> io::Result<&mut Records> {
     state.file_mut(node)?.records.as_mut().ok_or_else(|| Errno::INVAL.into())
-}
-
-struct SimulatedRange {
-    tree: SimulatedTree,
-    keys: KeyRange,
-}
-
-impl SimulatedRange {
-    fn step(&mut self, is_reversed: bool) -> Option<Result<(Stored, Stored), TreeError>> {
-        if !may_hold_a_key(&self.keys) {
-            return None;
-        }
-        let (start, end) = &self.keys;
-        let found = self.tree.with(|records| {
-            let mut range = records.kept.now.range::<Vec<u8>, _>((start.as_ref(), end.as_ref()));
-            let next = if is_reversed { range.next_back() } else { range.next() };
-            next.map(|(key, value)| (key.clone(), Stored::from(&**value)))
-        });
-        match found {
-            Ok(Some((key, value))) => {
-                let bound = if is_reversed { &mut self.keys.1 } else { &mut self.keys.0 };
-                *bound = Bound::Excluded(key.clone());
-                Some(Ok((key.into(), value)))
-            }
-            Ok(None) => None,
-            Err(error) => Some(Err(TreeError::failed(error))),
-        }
-    }
-}
-
-impl Iterator for SimulatedRange {
-    type Item = Result<(Stored, Stored), TreeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step(false)
-    }
-}
-
-impl DoubleEndedIterator for SimulatedRange {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(true)
-    }
 }
