@@ -25,13 +25,17 @@ const GATHERED_FOR: Duration = Duration::from_secs(1);
 /// next syncs wait for the disk. Each write wakes all of sled's threads.
 const FLUSHED_AT_BYTES: usize = 256 * 1024;
 
-/// Tells the applier what has gathered. It ends, with everything applied, when this is dropped.
+/// The committer's handle of the applier. Dropping it ends the applier, once everything is applied.
 pub(crate) struct Applier {
     shared: Arc<Shared>,
-    pub(crate) worker: Worker<Applying>,
+    pub(crate) worker: Worker<Arc<Shared>>,
 }
 
-struct Shared {
+/// What both sides of the applier know.
+pub(crate) struct Shared {
+    overlay: Overlay,
+    file: Arc<TreeFile>,
+    stop: Arc<Stop>,
     state: Mutex<State>,
     changed: Condvar,
     /// How many bytes gather before they are applied. Twice as many may be in the overlay.
@@ -47,7 +51,7 @@ struct State {
     /// What is left of the writes that are being applied.
     left: usize,
     wants_sync: bool,
-    /// The tree has everything up to this entry on the disk since a sync.
+    /// The last entry that the tree had at its last sync.
     synced: u64,
     is_closing: bool,
     has_ended: bool,
@@ -64,13 +68,13 @@ impl Applier {
     ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
         // Half of the reserve is there for certain, and sled takes up to four times what it is given.
         let gathered_bytes = usize::try_from(reserve_bytes / 2 / 4 / 2).unwrap_or(usize::MAX);
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), gathered_bytes });
-        let work = Applying { overlay, file, stop, shared: Arc::clone(&shared) };
-        let (worker, thread) = Worker::start("applier", has_threads, work)?;
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { overlay, file, stop, state, changed, gathered_bytes });
+        let (worker, thread) = Worker::start("applier", has_threads, Arc::clone(&shared))?;
         Ok((Self { shared, worker }, thread))
     }
 
-    /// Tells that so many bytes more are in the overlay. Waits while there are too many.
+    /// Reports that `bytes` more are in the overlay. Waits while there are too many.
     pub(crate) fn gathered(&self, bytes: usize) {
         let mut state = self.shared.lock();
         let is_first = state.gathered == 0;
@@ -86,13 +90,13 @@ impl Applier {
         }
     }
 
-    /// Has all batches so far applied, and then the tree synced.
+    /// Asks for a sync of the tree after all batches so far.
     pub(crate) fn begin_sync(&self) {
         self.shared.lock().wants_sync = true;
         self.shared.changed.notify_all();
     }
 
-    /// The number of the last entry that a sync of the tree was after; 0 if there was none.
+    /// The last entry that the tree had at its last sync; 0 before the first sync.
     pub(crate) fn synced(&self) -> u64 {
         self.shared.lock().synced
     }
@@ -128,6 +132,9 @@ impl Drop for Applier {
     }
 }
 
+/// What failed, and why.
+type Failure = (&'static str, Box<dyn Error>);
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -150,54 +157,20 @@ impl Shared {
             };
         }
     }
-}
 
-type Failure = (&'static str, Box<dyn Error>);
-
-/// The applier's work.
-pub(crate) struct Applying {
-    overlay: Overlay,
-    file: Arc<TreeFile>,
-    stop: Arc<Stop>,
-    shared: Arc<Shared>,
-}
-
-impl Work for Applying {
-    fn wait(&mut self) -> bool {
-        self.shared.wait_for_work() && self.go_on()
-    }
-
-    fn step(&mut self) -> bool {
-        let state = self.shared.lock();
-        let has_work = !state.has_ended && (state.gathered > 0 || state.wants_sync);
-        drop(state);
-        if has_work {
-            self.go_on();
-        }
-        has_work
-    }
-}
-
-impl Applying {
     /// Applies what has gathered, and syncs the tree if that is wanted. False if the engine has stopped.
     fn go_on(&self) -> bool {
-        let done = match self.stop.on_panic(|| self.apply()) {
-            Some(Ok(())) => true,
-            Some(Err((what, error))) => {
-                self.stop.stop(what, &*error);
-                false
-            }
-            None => false,
-        };
+        let apply = || self.apply().map_err(|(what, error)| self.stop.stop(what, &*error));
+        let done = self.stop.on_panic(apply).is_some_and(|outcome| outcome.is_ok());
         if !done {
-            self.shared.lock().has_ended = true;
-            self.shared.changed.notify_all();
+            self.lock().has_ended = true;
+            self.changed.notify_all();
         }
         done
     }
 
     fn apply(&self) -> Result<(), Failure> {
-        let mut state = self.shared.lock();
+        let mut state = self.lock();
         let wants_sync = state.wants_sync;
         state.left = std::mem::take(&mut state.gathered);
         state.since = None;
@@ -208,12 +181,12 @@ impl Applying {
         if wants_sync {
             self.file.sync().map_err(|error| ("the tree's file could not be synced", error.into()))?;
         }
-        let mut state = self.shared.lock();
+        let mut state = self.lock();
         state.left = 0;
         if wants_sync {
             (state.wants_sync, state.synced) = (false, last);
         }
-        self.shared.changed.notify_all();
+        self.changed.notify_all();
         Ok(())
     }
 
@@ -226,12 +199,28 @@ impl Applying {
             unflushed += key.len() + value.map_or(0, <[u8]>::len);
             if unflushed > FLUSHED_AT_BYTES {
                 flush()?;
-                let mut state = self.shared.lock();
+                let mut state = self.lock();
                 state.left = state.left.saturating_sub(std::mem::take(&mut unflushed));
-                self.shared.changed.notify_all();
+                self.changed.notify_all();
             }
         }
         flush()
+    }
+}
+
+impl Work for Arc<Shared> {
+    fn wait(&mut self) -> bool {
+        self.wait_for_work() && self.go_on()
+    }
+
+    fn step(&mut self) -> bool {
+        let state = self.lock();
+        let has_work = !state.has_ended && (state.gathered > 0 || state.wants_sync);
+        drop(state);
+        if has_work {
+            self.go_on();
+        }
+        has_work
     }
 }
 
@@ -302,19 +291,20 @@ mod tests {
 
     #[test]
     fn the_thread_has_work_when_enough_or_long_enough_has_gathered_or_a_sync_is_wanted_and_at_the_end() {
-        let shared = |state| Shared { state: Mutex::new(state), changed: Condvar::new(), gathered_bytes: 100 };
+        let (_directory, _overlay, applier) = applier();
+        let has_work = |state| {
+            *applier.shared.lock() = state;
+            applier.shared.wait_for_work()
+        };
         let now = Some(Instant::now());
         let begun = Instant::now();
-        assert!(shared(State { gathered: 100, since: now, ..State::default() }).wait_for_work());
-        assert!(shared(State { wants_sync: true, ..State::default() }).wait_for_work());
-        assert!(shared(State { gathered: 1, since: now, is_closing: true, ..State::default() }).wait_for_work());
-        assert!(!shared(State { is_closing: true, ..State::default() }).wait_for_work());
+        assert!(has_work(State { gathered: 100, since: now, ..State::default() }));
+        assert!(has_work(State { wants_sync: true, ..State::default() }));
+        assert!(has_work(State { gathered: 1, since: now, is_closing: true, ..State::default() }));
+        assert!(!has_work(State { is_closing: true, ..State::default() }));
         assert!(begun.elapsed() < GATHERED_FOR);
-        assert!(
-            shared(State { gathered: 1, since: Instant::now().checked_sub(GATHERED_FOR), ..State::default() })
-                .wait_for_work()
-        );
-        assert!(shared(State { gathered: 1, since: now, ..State::default() }).wait_for_work());
+        assert!(has_work(State { gathered: 1, since: Instant::now().checked_sub(GATHERED_FOR), ..State::default() }));
+        assert!(has_work(State { gathered: 1, since: now, ..State::default() }));
         assert!(begun.elapsed() >= GATHERED_FOR);
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     backup::{Manifest, RECORDS},
-    disk::{Disk, SystemDisk},
+    disk::SystemDisk,
     error::BackupError,
     journal::{self, DIRECTORY, file_in},
     writes::APPLIED,
@@ -16,11 +16,8 @@ use crate::{
 ///
 /// # Errors
 /// If the backup cannot be read or is not whole.
-pub fn backup_keys(backup: &Path, each: impl FnMut(&[u8])) -> Result<(), BackupError> {
-    keys_on(&SystemDisk, backup, each)
-}
-
-fn keys_on(disk: &dyn Disk, backup: &Path, mut each: impl FnMut(&[u8])) -> Result<(), BackupError> {
+pub fn backup_keys(backup: &Path, mut each: impl FnMut(&[u8])) -> Result<(), BackupError> {
+    let disk = &SystemDisk;
     let manifest = Manifest::read(disk, backup)?;
     // Whether the journal leaves a key there, whatever the records have of it.
     let mut rewritten = BTreeMap::new();

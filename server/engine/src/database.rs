@@ -11,7 +11,7 @@ use crate::{
     backup::{Copier, Manifest},
     disk::Disk,
     error::{BackupError, CommitError, TreeError},
-    group_commit::GroupCommit,
+    group_commit::{GroupCommit, change},
     lock::Lock,
     overlay::Overlay,
     read::{Entries, KeyRange, Read},
@@ -55,7 +55,11 @@ impl Database {
         &self,
         decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, CommitError<E>> {
-        self.group_commit.commit(decide).await
+        let (change, outcome) = change(decide);
+        if !self.group_commit.commit(change).await {
+            return Err(CommitError::Stopped);
+        }
+        outcome.await.map_err(|_| CommitError::Stopped)?
     }
 
     /// As [`commit`](Self::commit), on this thread, which it blocks.
@@ -66,7 +70,9 @@ impl Database {
         &self,
         decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, CommitError<E>> {
-        self.group_commit.commit_blocking(decide)
+        let (change, mut outcome) = change(decide);
+        self.group_commit.commit_on_this_thread(self.group_commit.writer(), change);
+        outcome.try_recv().map_err(|_| CommitError::Stopped)?
     }
 
     /// Copies the database as it is at one moment into a directory, which must be missing or empty. Commits go on. The copy is
@@ -106,7 +112,7 @@ impl Drop for Database {
 /// Waits for a database to be closed. While this lives, no other process opens the directory.
 #[must_use = "a database that is not closed in order has to be recovered at the next start"]
 pub struct Closing {
-    /// Of the committer, and of the applier and the archivist, which end after it.
+    /// The threads of committer, applier and archivist. The committer ends first.
     pub(crate) threads: Vec<thread::JoinHandle<()>>,
     pub(crate) tree: PathBuf,
     pub(crate) mark: PathBuf,

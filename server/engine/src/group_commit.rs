@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::{
     applier::Applier,
-    error::{AppendError, BackupError, CommitError},
+    error::{AppendError, CommitError},
     journal::{Archivist, Journal, Retention},
     overlay::Overlay,
     reserve::Reserve,
@@ -37,9 +37,9 @@ const QUEUE: usize = 4096;
 const MAX_BATCH: usize = 256;
 
 /// Decides what a change writes, and returns the answer to its caller.
-type Change = Box<dyn FnOnce(&mut View<'_>) -> Answer + Send>;
+pub(crate) type Change = Box<dyn FnOnce(&mut View<'_>) -> Answer + Send>;
 /// Answers a change, given whether the batch is durable. If it is not, nothing of it was written.
-type Answer = Box<dyn FnOnce(bool) + Send>;
+pub(crate) type Answer = Box<dyn FnOnce(bool) + Send>;
 /// A change to commit, or `None` to look after the journal's files, for which a caller's thread has no time.
 type Job = Option<Change>;
 
@@ -47,7 +47,7 @@ type Job = Option<Change>;
 pub(crate) struct GroupCommit {
     writer: Arc<Mutex<Writer>>,
     pub(crate) committer: Worker<Committer>,
-    /// The last field, so that it is dropped last: the thread then has the writer to itself, and drops it before it ends.
+    /// The last field, and so dropped last: it ends the committer's thread, which then holds the writer alone and drops it.
     queue: mpsc::Sender<Job>,
 }
 
@@ -61,31 +61,14 @@ impl GroupCommit {
         Ok((Self { writer, committer, queue }, thread))
     }
 
-    /// As [`Database::commit`](crate::Database::commit).
-    pub(crate) async fn commit<T: Send + 'static, E: Send + 'static>(
-        &self,
-        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, CommitError<E>> {
-        let (change, outcome) = change(decide);
-        if let Some(writer) = self.writer_if_alone() {
-            task::block_in_place(|| self.commit_on_this_thread(writer, change));
-        } else {
-            self.queue.send(Some(change)).await.map_err(|_| CommitError::Stopped)?;
-        }
-        outcome.await.map_err(|_| CommitError::Stopped)?
+    /// Commits a change, on this thread if it is alone. False if the engine has stopped.
+    pub(crate) async fn commit(&self, change: Change) -> bool {
+        let Some(writer) = self.writer_if_alone() else { return self.queue.send(Some(change)).await.is_ok() };
+        task::block_in_place(|| self.commit_on_this_thread(writer, change));
+        true
     }
 
-    /// As [`Database::commit_blocking`](crate::Database::commit_blocking).
-    pub(crate) fn commit_blocking<T: Send + 'static, E: Send + 'static>(
-        &self,
-        decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, CommitError<E>> {
-        let (change, mut outcome) = change(decide);
-        self.commit_on_this_thread(self.writer(), change);
-        outcome.try_recv().map_err(|_| CommitError::Stopped)?
-    }
-
-    /// The writer, once nobody else uses it.
+    /// Waits for the writer.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         lock(&self.writer)
     }
@@ -100,11 +83,7 @@ impl GroupCommit {
         self.writer.try_lock().ok().filter(|writer| writer.last_batch <= 1)
     }
 
-    pub(crate) fn begin_line(&self) -> Result<(), BackupError> {
-        Ok(self.writer().journal.begin_line()?)
-    }
-
-    fn commit_on_this_thread(&self, mut writer: MutexGuard<'_, Writer>, change: Change) {
+    pub(crate) fn commit_on_this_thread(&self, mut writer: MutexGuard<'_, Writer>, change: Change) {
         writer.commit(vec![change]);
         if writer.is_file_due() || writer.has_synced() {
             // If the queue is full, the next batch does it.
@@ -113,8 +92,8 @@ impl GroupCommit {
     }
 }
 
-/// A change and its caller's end.
-fn change<T: Send + 'static, E: Send + 'static>(
+/// A change to commit, and where its caller receives the outcome.
+pub(crate) fn change<T: Send + 'static, E: Send + 'static>(
     decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
 ) -> (Change, oneshot::Receiver<Result<T, CommitError<E>>>) {
     let (answer, outcome) = oneshot::channel();

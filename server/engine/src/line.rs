@@ -31,7 +31,7 @@ impl Lines {
         self.0.last().map(|line| &*line.id)
     }
 
-    /// With a new line of this id after a change; the changes after that belong to other histories.
+    /// Begins a line of this id after a change. Lines that begin later belong to other histories.
     pub(crate) fn begin(mut self, id: u64, after: u64) -> Self {
         self.0.retain(|line| line.after < after);
         self.0.push(Line { id: format!("{id:016x}"), after });

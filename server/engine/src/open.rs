@@ -98,7 +98,7 @@ impl Options {
     pub fn open(self) -> Result<(Database, Closing), OpenError> {
         let disk: Arc<dyn Disk> = self.platform.clone();
         whole_file::create_directory(&*disk, &self.directory)?;
-        // The tree has a lock of its own, but a start does something before that and beside it.
+        // The tree's own lock comes too late: a start writes files before it opens the tree.
         let lock = Lock::take(&*self.platform, &self.directory)?;
         let paths = [tree::DIRECTORY, journal::DIRECTORY, MARK].map(|name| self.directory.join(name));
         let (overlay, journal) = self.recover(&disk, &paths)?;

@@ -72,7 +72,7 @@ impl Database {
         let mut found = self.copier.look_for(series)?;
         if found.own.last().is_some_and(|newest| newest.manifest.to > self.overlay.last()) {
             // Somebody put an earlier state of the files back. The changes from here on are others.
-            self.group_commit.begin_line()?;
+            self.group_commit.writer().journal.begin_line()?;
             tracing::warn!(
                 "the store was put back to an earlier state; backups of later ones are not its own any more"
             );
@@ -168,7 +168,7 @@ fn whole(disk: &dyn Disk, backup: &Path) -> Option<Manifest> {
     (manifest.bytes == length).then_some(manifest)
 }
 
-/// Which backups may go, of those that were made at some times, oldest first.
+/// Which backups may be removed, given when they were made. The one with the fewest changes comes first.
 fn superseded(times: &[i64], series: &Series, now: i64) -> Vec<usize> {
     let keep = series.keep.max(1);
     let span =

@@ -18,7 +18,7 @@ pub(crate) trait Work: Send + 'static {
     fn end(&mut self) {}
 }
 
-/// Does a work: on a thread, or step by step.
+/// Does work, on a thread or step by step.
 pub(crate) enum Worker<W: Work> {
     Thread,
     Stepped(Mutex<W>),

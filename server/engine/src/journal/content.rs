@@ -3,14 +3,13 @@
 use std::{io, ops::Range};
 
 use super::{
-    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Head, is_entry_behind, is_zero_from, read_entries},
+    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Each, Head, is_entry_behind, is_zero_from, read_entries},
     files::JournalFile,
 };
 use crate::{
     disk::{Disk, DiskFile, Open},
     error::JournalError,
     whole_file::if_there,
-    writes::Writes,
 };
 
 pub(super) struct Content<'f> {
@@ -37,12 +36,7 @@ impl<'f> Content<'f> {
     }
 
     /// Passes the entries after number `after` to `each`.
-    pub(super) fn read(
-        &self,
-        last: &mut u64,
-        after: u64,
-        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
+    pub(super) fn read(&self, last: &mut u64, after: u64, each: &mut Each<'_>) -> Result<(), JournalError> {
         if self.last < self.file.first {
             return Ok(());
         }

@@ -1,10 +1,7 @@
-//! The form of a journal file and its entries.
+//! The form of a journal file and its entries, which the crate's front page draws. Zeros are no entry.
 //!
-//! A file is a head and then entries: length and CRC-32 of what follows (4 bytes each), the entry's number (8), and its
-//! writes. All numbers are little-endian. Numbers count from 1 without a gap, across files. Zeros are no entry.
-//!
-//! The head is `PAYJRNL1` and the length that the file had on the disk before its last entries were written (8). A crash never
-//! makes a file shorter than that, so a file that is shorter was cut off by something else.
+//! A head is written before the entries that lie in its length, and a crash never makes a file shorter. So a file that is
+//! shorter than its head says was cut off by something else.
 //!
 //! An entry that a crash cut short is the end of the journal: its commits were not answered. The engine begins an entry only
 //! when the one before is synced, so no entry follows one that was cut short. If a whole entry follows an unreadable one, the
@@ -14,7 +11,6 @@ use std::{io, ops::Range, path::Path};
 
 use crate::{error::JournalError, writes::Writes};
 
-/// What a file begins with.
 pub(super) const MAGIC: &[u8; 8] = b"PAYJRNL1";
 /// The length of a file without entries.
 pub(super) const EMPTY_BYTES: u64 = 16;
@@ -50,6 +46,9 @@ impl Head {
         is_shorter && rest_from(bytes, end).first_chunk() != Some(&[0; ENTRY_HEAD_BYTES])
     }
 }
+
+/// Takes an entry's number and its writes.
+pub(super) type Each<'e> = dyn FnMut(u64, Writes) -> Result<(), JournalError> + 'e;
 
 /// Replaces the content of the buffer by an entry.
 pub(super) fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::Result<()> {
@@ -119,7 +118,7 @@ pub(super) fn read_entries(
     path: &Path,
     last: &mut u64,
     after: u64,
-    each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+    each: &mut Each<'_>,
 ) -> Result<Range<u64>, JournalError> {
     if Head::of(bytes).is_none() {
         return Err(JournalError::Damaged { path: path.to_owned(), offset: 0 });

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct FileList {
     /// The numbers of their first entries, ascending. There is at least one. The last file is appended to.
     pub(super) files: Vec<u64>,
-    /// The tree has everything up to this entry on the disk. If nobody has said so: everything before the last file of the list,
+    /// The entry up to which the tree is on the disk. If nobody has said so: everything before the last file of the list,
     /// however many files were begun after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) in_tree: Option<u64>,
@@ -45,7 +45,7 @@ impl FileList {
         list.map(Some).ok_or(JournalError::Damaged { path, offset: 0 })
     }
 
-    /// Makes it the list of the journal in a directory, durably.
+    /// Writes the list of the journal in a directory, durably.
     pub(super) fn write(&self, disk: &dyn Disk, directory: &Path) -> io::Result<()> {
         whole_file::write(disk, &path_of(directory), &serde_json::to_vec(self)?)
     }
@@ -60,7 +60,7 @@ impl FileList {
         self.files.binary_search(&first).is_ok()
     }
 
-    /// The tree has everything up to this entry on the disk.
+    /// The entry up to which the tree is on the disk.
     pub(super) fn in_tree(&self) -> u64 {
         self.in_tree.unwrap_or(self.active() - 1)
     }

@@ -10,14 +10,13 @@ use std::{
 };
 
 use super::{
-    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Head, is_blank, is_zero_from, read_entries},
+    entry::{EMPTY_BYTES, ENTRY_HEAD_BYTES, Each, Head, is_blank, is_zero_from, read_entries},
     file_list::FileList,
 };
 use crate::{
     disk::{self, Disk, DiskFile, Open},
     error::JournalError,
     whole_file::{self, if_there},
-    writes::Writes,
 };
 
 /// The suffixes of a file: as it is written, and compressed.
@@ -37,12 +36,12 @@ impl JournalFile {
         Self { first, path: file_in(directory, first) }
     }
 
-    /// The error that it is missing and needed.
+    /// The error for a missing file that is needed.
     pub(super) fn gone(&self) -> JournalError {
         JournalError::Gone { path: self.path.clone(), first: self.first }
     }
 
-    /// The error that it was cut off after entry `last`. It had at least so many bytes.
+    /// The error for a file that was cut off after entry `last`. It had at least `had` bytes.
     pub(super) fn cut(&self, bytes: &[u8], had: u64, last: u64) -> JournalError {
         JournalError::Cut { path: self.path.clone(), length: bytes.len() as u64, had, last }
     }
@@ -77,7 +76,7 @@ impl JournalFile {
         disk: &dyn Disk,
         last: &mut u64,
         after: u64,
-        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+        each: &mut Each<'_>,
     ) -> Result<(), JournalError> {
         let bytes = self.read(disk)?;
         let end = read_entries(&bytes, &self.path, last, after, each)?.end;

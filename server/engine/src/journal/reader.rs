@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     DIRECTORY,
     content::Content,
+    entry::Each,
     file_list::FileList,
     files::{JournalFile, belonging, file_in, files_in},
 };
@@ -58,7 +59,7 @@ impl Files {
         disk: &dyn Disk,
         content: &Content<'_>,
         after: u64,
-        each: &mut impl FnMut(u64, Writes) -> Result<(), JournalError>,
+        each: &mut Each<'_>,
     ) -> Result<(), JournalError> {
         let nexts = self.closed.iter().chain([&self.current]).skip(1);
         let superseded = nexts.take_while(|next| next.first <= after + 1).count();

@@ -10,7 +10,7 @@ pub(crate) struct Retention(Mutex<Needs>);
 struct Needs {
     /// The oldest scheduled backup holds the entries up to this one; the journal has those since.
     backed_up: u64,
-    /// The number of the entry after which each copy under way needs all.
+    /// For each copy under way, the entry after which it needs every one.
     copies: Vec<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Retention {
 /// A copy under way.
 pub(crate) struct Copying<'r> {
     retention: &'r Retention,
-    /// The number of the entry after which it needs all.
+    /// It needs every entry after this one.
     pub(crate) after: u64,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Journal {
     identity: Identity,
     /// Where the last entry ends.
     pub(crate) length: u64,
-    /// Where the zeros after it end, and the file. That much is on the disk, and the file's head says so.
+    /// Where the zeros after it end: the file's length. That much is on the disk, and the file's head says so.
     pub(super) allocated: u64,
     last: u64,
     pub(super) ahead: usize,
@@ -140,7 +140,7 @@ impl Journal {
         if filled > 0 { blank(&*self.file, self.length, self.length + filled as u64) } else { Ok(()) }
     }
 
-    /// The tree has everything up to this entry on the disk, as far as the list says.
+    /// The entry up to which the tree is on the disk, as far as the list says.
     pub(crate) fn in_tree(&self) -> u64 {
         self.list.in_tree()
     }
