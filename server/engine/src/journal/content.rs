@@ -12,8 +12,8 @@ use crate::{
     whole_file::if_there,
 };
 
-pub(super) struct Content<'f> {
-    pub(super) file: &'f JournalFile,
+pub(super) struct Content {
+    pub(super) file: JournalFile,
     bytes: Vec<u8>,
     head: Head,
     /// Where the last whole entry begins, and ends.
@@ -23,8 +23,8 @@ pub(super) struct Content<'f> {
     pub(super) last: u64,
 }
 
-impl<'f> Content<'f> {
-    pub(super) fn of(disk: &dyn Disk, file: &'f JournalFile) -> Result<Self, JournalError> {
+impl Content {
+    pub(super) fn of(disk: &dyn Disk, file: JournalFile) -> Result<Self, JournalError> {
         let (bytes, mut last) = (file.read(disk)?, file.first - 1);
         // A head is on the disk before the file has its name.
         let head = Head::of(&bytes).ok_or_else(|| match bytes.len() as u64 {

@@ -1,8 +1,6 @@
 //! The journal's files, and which of those in a directory belong to it.
 //!
-//! A file is named for its first entry. It gets its name when its first bytes are on the disk (`whole_file`), and belongs to
-//! the journal when it is listed beside the directory (`file_list`). So a file that was begun and never used, on a full disk
-//! say, hides none that is in use, and a missing file is noticed.
+//! A file that was begun and never used, on a full disk say, is not listed (`file_list`). So it hides none that is in use.
 
 use std::{
     io::{self, Write as _},
@@ -23,7 +21,7 @@ use crate::{
 const SUFFIXES: [&str; 2] = ["journal", "journal.zst"];
 
 /// One of the journal's files, there or not, compressed or not.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct JournalFile {
     /// The number of its first entry.
     pub(super) first: u64,

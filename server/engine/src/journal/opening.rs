@@ -37,11 +37,10 @@ impl Journal {
         let shared = disk;
         let disk = &**shared;
         let files = Files::of(disk, directory, applied, None)?;
-        let current = &files.current;
-        let content = Content::of(disk, current)?;
+        let content = &files.current;
         let listed = FileList::read(disk, directory)?;
         // A crash may have left a journal without a list just after it was begun.
-        let in_tree = listed.as_ref().map_or(current.first - 1, FileList::in_tree);
+        let in_tree = listed.as_ref().map_or(content.file.first - 1, FileList::in_tree);
         content.refuse_damage()?;
         content.refuse_loss(applied.max(in_tree), &files.unused)?;
         // From here on the last entry counts: the tree gets it, readers see it, and others are written behind it.
@@ -53,7 +52,7 @@ impl Journal {
         // Begun and not yet used.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
         let needed_after = if planted!(NumberTrusted) { applied } else { applied.min(in_tree) };
-        files.read(disk, &content, needed_after, &mut replay)?;
+        files.read(disk, needed_after, &mut replay)?;
         for file in &files.closed {
             if !file.is_there(disk)? {
                 tracing::error!("{}", JournalError::Superseded { path: file.path.clone() });
@@ -61,20 +60,20 @@ impl Journal {
         }
 
         let mut zeros_end = content.end_well(disk)?;
-        let begun = begun.map(|begun| Content::of(disk, begun)).transpose()?;
+        let begun = begun.map(|begun| Content::of(disk, begun.clone())).transpose()?;
         if let Some(begun) = &begun {
             begun.write_last_again(disk)?;
             zeros_end = begun.end_well(disk)?;
         }
-        let present = begun.as_ref().unwrap_or(&content);
-        let JournalFile { first, path } = present.file;
+        let present = begun.as_ref().unwrap_or(content);
+        let JournalFile { first, path } = &present.file;
         let (first, file, length, allocated) = match disk.exists(path)? {
             true => (*first, disk.open(path, Open::Write)?, present.end, zeros_end),
             // It is compressed.
             false => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
         };
         let mut list = FileList {
-            files: files.closed.iter().map(|file| file.first).chain([current.first, first]).collect(),
+            files: files.closed.iter().map(|file| file.first).chain([content.file.first, first]).collect(),
             in_tree: Some(in_tree),
             lines: FileList::lines(listed.as_ref(), disk, last),
         };

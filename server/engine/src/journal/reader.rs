@@ -22,7 +22,7 @@ pub(super) struct Files {
     /// Those before the current one, there or not, oldest first.
     pub(super) closed: Vec<JournalFile>,
     /// The one that has the last entry.
-    pub(super) current: JournalFile,
+    pub(super) current: Content,
     /// Those without entries that were begun after it.
     pub(super) unused: Vec<JournalFile>,
 }
@@ -43,28 +43,22 @@ impl Files {
             current -= 1;
         }
         if !closed[current].is_there(disk)? {
-            // Nothing of it is needed if the next one begins with an entry that is, or before it.
+            // It is not needed if the next one begins at the first entry that is, or before.
             if closed.get(current + 1).is_none_or(|next| next.first > after + 1) {
                 return Err(closed[current].gone());
             }
             current += 1;
         }
         let unused = closed.split_off(current + 1);
-        Ok(Self { current: closed.remove(current), closed, unused })
+        Ok(Self { current: Content::of(disk, closed.remove(current))?, closed, unused })
     }
 
-    /// Passes the entries after number `after` to `each`, in order. `content` is that of the current file.
-    pub(super) fn read(
-        &self,
-        disk: &dyn Disk,
-        content: &Content<'_>,
-        after: u64,
-        each: &mut Each<'_>,
-    ) -> Result<(), JournalError> {
-        let nexts = self.closed.iter().chain([&self.current]).skip(1);
+    /// Passes the entries after number `after` to `each`, in order.
+    pub(super) fn read(&self, disk: &dyn Disk, after: u64, each: &mut Each<'_>) -> Result<(), JournalError> {
+        let nexts = self.closed.iter().chain([&self.current.file]).skip(1);
         let superseded = nexts.take_while(|next| next.first <= after + 1).count();
         let needed = &self.closed[superseded..];
-        let JournalFile { first, path } = needed.first().unwrap_or(&self.current);
+        let JournalFile { first, path } = needed.first().unwrap_or(&self.current.file);
         if *first > after + 1 {
             return Err(JournalError::Gap { path: path.clone(), after, found: *first });
         }
@@ -72,7 +66,7 @@ impl Files {
         for file in needed {
             file.read_closed(disk, &mut last, after, each)?;
         }
-        content.read(&mut last, after, each)
+        self.current.read(&mut last, after, each)
     }
 }
 
@@ -103,14 +97,12 @@ pub(crate) fn read(
     after: u64,
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<(), JournalError> {
-    let files = Files::of(disk, directory, after, None)?;
-    files.read(disk, &Content::of(disk, &files.current)?, after, &mut each)
+    Files::of(disk, directory, after, None)?.read(disk, after, &mut each)
 }
 
 /// Makes the last entry of a journal durable that nobody appends to: a process that was killed may not have synced it.
 pub(crate) fn write_last_again(disk: &dyn Disk, directory: &Path) -> Result<(), JournalError> {
-    let files = Files::of(disk, directory, 0, None)?;
-    Ok(Content::of(disk, &files.current)?.write_last_again(disk)?)
+    Ok(Files::of(disk, directory, 0, None)?.current.write_last_again(disk)?)
 }
 
 /// As [`read`], of a journal that nobody appends to. Returns the last entry's number. A journal that is damaged before its end
@@ -123,13 +115,13 @@ pub(crate) fn read_closed(
     mut each: impl FnMut(u64, Writes) -> Result<(), JournalError>,
 ) -> Result<u64, JournalError> {
     let files = Files::of(disk, directory, after, until)?;
-    let content = Content::of(disk, &files.current)?;
-    files.read(disk, &content, after, &mut each)?;
-    content.refuse_damage()?;
-    if until.is_none_or(|until| until > content.last) {
-        content.refuse_loss(in_tree(disk, directory)?, &files.unused)?;
+    files.read(disk, after, &mut each)?;
+    let Files { current, unused, .. } = files;
+    current.refuse_damage()?;
+    if until.is_none_or(|until| until > current.last) {
+        current.refuse_loss(in_tree(disk, directory)?, &unused)?;
     }
-    Ok(content.last)
+    Ok(current.last)
 }
 
 /// Up to which entry the tree was synced, as far as a list of files says so.
@@ -174,7 +166,7 @@ fn check(
 ) -> Result<(), JournalError> {
     let ends_well = || {
         let in_tree = in_tree(disk, directory)?;
-        let content = Content::of(disk, file)?;
+        let content = Content::of(disk, file.clone())?;
         content.refuse_damage()?;
         content.refuse_loss(in_tree, unused)
     };
