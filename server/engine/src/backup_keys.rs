@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Database, Options, Read as _, View,
+        Database, Options, View,
         error::TreeError,
         layout::tests::Plain,
         restore::{Sources, restore},

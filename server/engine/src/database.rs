@@ -1,7 +1,7 @@
 //! An open database.
 
 use std::{
-    borrow::Cow,
+    ops::RangeBounds,
     path::PathBuf,
     sync::{Arc, atomic::Ordering},
     thread,
@@ -10,15 +10,14 @@ use std::{
 use crate::{
     backup::{Copier, Manifest},
     disk::Disk,
+    entries::{Entries, KeyRange},
     error::{BackupError, CommitError, TreeError},
     group_commit::{GroupCommit, change},
     lock::Lock,
     overlay::Overlay,
-    read::{Entries, KeyRange, Read},
     stop::Stop,
     tree,
     view::View,
-    writes::Writes,
 };
 
 /// A database that this process has open. It is closed by dropping it, and then [`Closing::wait`].
@@ -30,6 +29,24 @@ pub struct Database {
 }
 
 impl Database {
+    /// Returns the last durable value under a key.
+    ///
+    /// # Errors
+    /// If the value is damaged or the tree has failed.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
+        self.overlay.get(key)
+    }
+
+    /// Returns the entries of a key range, in key order or reversed.
+    pub fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
+        self.overlay.scan(keys, is_reversed)
+    }
+
+    /// Returns the entries of a range in key order.
+    pub fn range(&self, keys: impl RangeBounds<Vec<u8>>) -> Entries {
+        self.scan((keys.start_bound().cloned(), keys.end_bound().cloned()), false)
+    }
+
     /// Counts the keys. It may miss the last batch.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -90,16 +107,6 @@ impl Database {
     /// to stay useful. Until this is called the journal keeps everything.
     pub fn keep_journal_after(&self, number: u64) {
         self.copier.retention.backed_up(number);
-    }
-}
-
-impl Read for Database {
-    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
-        Ok(self.overlay.get(key)?.map(Cow::Owned))
-    }
-
-    fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
-        self.overlay.scan(keys, is_reversed, Writes::new())
     }
 }
 

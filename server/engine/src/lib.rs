@@ -5,7 +5,7 @@
 //! wait at the same time share one sync.
 //!
 //! ```
-//! use journaled_tree::{CommitError, Layout, Options, Read, TreeError};
+//! use journaled_tree::{CommitError, Layout, Options, TreeError};
 //!
 //! /// Accounts and what they hold. The first version of this layout.
 //! struct Accounts;
@@ -37,7 +37,7 @@
 //!     Err(CommitError::NotWritten) => { /* the disk is full: try again later */ }
 //!     Err(error) => return Err(error.into()),
 //! }
-//! assert_eq!(database.prefix(b"account/").count(), 2);
+//! assert_eq!(database.range(b"account/".to_vec()..b"account0".to_vec()).count(), 2);
 //!
 //! // Everything is on the disk when this returns.
 //! drop(database);
@@ -100,7 +100,7 @@
 //! - When [`Database::commit`] returns `Ok`, the change is durable as a whole: `fdatasync` of the journal has returned. When it
 //!   returns [`CommitError::Refused`] or [`CommitError::NotWritten`], nothing of it was written.
 //! - Changes have one order. Each sees everything before it, its own writes included; no other runs meanwhile.
-//! - [`Read::get`] finds the last durable value. A value that was read once is never older later. Scans have no snapshot: a
+//! - [`Database::get`] finds the last durable value. A value that was read once is never older later. Scans have no snapshot: a
 //!   batch that is committed meanwhile may be seen in part; [`Layout::apply_order`] says in which order.
 //! - A power cut may leave, of the batches that were not answered, the first ones whole, and none in part. It may damage
 //!   the tree; then the next opening rebuilds it from the journal and keeps the damaged one as `sled.damaged`.
@@ -141,6 +141,7 @@ mod backup_keys;
 mod compression;
 mod database;
 mod disk;
+mod entries;
 mod error;
 mod file_error;
 mod group_commit;
@@ -152,7 +153,6 @@ mod merge;
 mod open;
 mod overlay;
 mod platform;
-mod read;
 mod replay;
 mod reserve;
 mod restore;
@@ -170,12 +170,12 @@ mod writes;
 pub use backup::Manifest;
 pub use backup_keys::backup_keys;
 pub use database::{Closing, Database};
+pub use entries::{Entries, Entry, KeyRange};
 pub use error::{BackupError, CommitError, JournalError, OpenError, TreeError};
 pub use file_error::system_error;
 pub use journal::check_journal;
 pub use layout::Layout;
 pub use open::Options;
-pub use read::{Entries, Entry, KeyRange, Read};
 pub use restore::{LeftOut, Restored, Sources, Until, restore};
 pub use series::{Series, TakenUp};
 pub use tree::DIRECTORY as TREE_DIRECTORY;

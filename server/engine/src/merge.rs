@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
+    entries::{Entry, KeyRange},
     error::TreeError,
-    read::{Entry, KeyRange},
 };
 
 /// Whether a range may hold a key. sled and `BTreeMap` panic on some that cannot.
@@ -39,8 +39,8 @@ pub(crate) fn first(
 }
 
 /// Merges two runs of entries in this order. Where both have a key, the newer one counts; `None` removes the key.
-pub(crate) fn merge<K: AsRef<[u8]> + Into<Vec<u8>>, V: Into<Vec<u8>>>(
-    newer: impl Iterator<Item = (K, Option<V>)>,
+pub(crate) fn merge<'w>(
+    newer: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     older: impl Iterator<Item = Result<Entry, TreeError>>,
     order: fn(&[u8], &[u8]) -> Ordering,
 ) -> impl Iterator<Item = Result<Entry, TreeError>> {
@@ -48,7 +48,7 @@ pub(crate) fn merge<K: AsRef<[u8]> + Into<Vec<u8>>, V: Into<Vec<u8>>>(
     iter::from_fn(move || {
         loop {
             let order = match (newer.peek(), older.peek()) {
-                (Some((newer, _)), Some(Ok((older, _)))) => order(newer.as_ref(), older),
+                (Some((newer, _)), Some(Ok((older, _)))) => order(newer, older),
                 (Some(_), None) => Ordering::Less,
                 (_, _) => Ordering::Greater,
             };
@@ -59,7 +59,7 @@ pub(crate) fn merge<K: AsRef<[u8]> + Into<Vec<u8>>, V: Into<Vec<u8>>>(
                 older.next();
             }
             if let Some((key, Some(value))) = newer.next() {
-                return Some(Ok((key.into(), value.into())));
+                return Some(Ok((key.to_vec(), value.to_vec())));
             }
         }
     })

@@ -1,20 +1,18 @@
 //! The overlay: what is durable and not yet in the tree.
 //!
-//! A commit is answered as soon as the journal has its batch. Its writes gather here, and the applier brings them to the tree
-//! many batches at a time, each key once. Until then a reader finds here everything that was answered.
+//! Writes gather here until the applier brings them to the tree, many batches at a time and each key once.
 
 use std::{
     cmp::Ordering,
-    iter,
     ops::Bound::Excluded,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     vec,
 };
 
 use crate::{
+    entries::{Entries, Entry, KeyRange},
     error::TreeError,
     merge::{first, may_hold_a_key, merge},
-    read::{Entries, Entry, KeyRange},
     tree::Tree,
     writes::Writes,
 };
@@ -85,18 +83,10 @@ impl Overlay {
         self.tree.get(key)
     }
 
-    /// Returns the entries of a key range, with `newer` writes over them.
-    pub(crate) fn scan(&self, keys: KeyRange, is_reversed: bool, newer: Writes) -> Entries {
-        if !may_hold_a_key(&keys) {
-            return Box::new(iter::empty());
-        }
-        let (part, rest) = (Vec::new().into_iter(), Some(keys));
-        let durable = Scan { overlay: self.clone(), is_reversed, at_most: ENTRIES_AT_FIRST, part, rest };
-        match is_reversed {
-            _ if newer.is_empty() => Box::new(durable),
-            false => Box::new(merge(newer.into_iter(), durable, <[u8]>::cmp)),
-            true => Box::new(merge(newer.into_iter().rev(), durable, down)),
-        }
+    /// Returns the entries of a key range, in key order or reversed.
+    pub(crate) fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
+        let (part, rest) = (Vec::new().into_iter(), Some(keys).filter(may_hold_a_key));
+        Box::new(Scan { overlay: self.clone(), is_reversed, at_most: ENTRIES_AT_FIRST, part, rest })
     }
 
     /// The first entries of a range, or the last ones if it is reversed: about this many. Fewer mean that there are no more.
@@ -168,17 +158,18 @@ impl Iterator for Scan {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, ops::Bound::Included};
+    use std::{
+        collections::BTreeMap,
+        ops::{
+            Bound::{Included, Unbounded},
+            RangeBounds as _,
+        },
+    };
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        disk::SystemDisk,
-        layout::tests::Plain,
-        read::{Read, after_prefix},
-        view::View,
-    };
+    use crate::{disk::SystemDisk, layout::tests::Plain, view::View};
 
     /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -243,8 +234,7 @@ mod tests {
             taken in 0_u64..5,
             is_applied: bool,
             appended in prop::collection::vec((key(), any::<u8>()), 0..12),
-            prefix in key(),
-            after in key(),
+            start in key(),
             end in key(),
         ) {
             let (_directory, tree) = tree();
@@ -254,22 +244,19 @@ mod tests {
             let mut model: BTreeMap<_, _> = in_tree.into_iter().map(|(key, value)| (key, vec![value])).collect();
             tree.apply(&model.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()).unwrap();
             let overlay = Overlay::new(tree.clone(), 0);
-            let mut batches: Vec<_> = batches.into_iter().map(as_writes).collect();
-            // The last two are of a batch under way: of a change before, and of the one that looks.
-            let (own, before) = (batches.pop().unwrap_or_default(), batches.pop().unwrap_or_default());
-            let (own, before) = ((own, &appended[..appended.len() / 2]), (before, &appended[appended.len() / 2..]));
-            for (writes, appended) in batches.iter().map(|writes| (writes, &[][..])).chain([(&before.0, before.1), (&own.0, own.1)]) {
+            let set = |model: &mut BTreeMap<_, _>, writes: &Writes| {
                 for (key, value) in writes {
                     match value {
                         Some(value) => drop(model.insert(key.clone(), value.clone())),
                         None => drop(model.remove(key)),
                     }
                 }
-                for (key, byte) in appended {
-                    model.entry(key.clone()).or_default().push(*byte);
-                }
-            }
+            };
+            let mut batches: Vec<_> = batches.into_iter().map(as_writes).collect();
+            // The last two are of a batch under way: of a change before, and of the one that looks.
+            let (own, before) = (batches.pop().unwrap_or_default(), batches.pop().unwrap_or_default());
             for (number, writes) in (1..).zip(batches) {
+                set(&mut model, &writes);
                 overlay.push(number, writes);
                 if number == taken {
                     let (_, writes) = overlay.take();
@@ -279,8 +266,27 @@ mod tests {
                     }
                 }
             }
+            for (keys, is_reversed) in [
+                ((Included(start.clone()), Excluded(end.clone())), false),
+                ((Included(start.clone()), Included(end.clone())), true),
+                ((Excluded(start.clone()), Unbounded), false),
+                ((Unbounded, Included(end.clone())), true),
+            ] {
+                let is_within = |key: &Vec<u8>| (keys.0.as_ref(), keys.1.as_ref()).contains(key);
+                let mut wanted: Vec<_> = model.clone().into_iter().filter(|(key, _)| is_within(key)).collect();
+                if is_reversed {
+                    wanted.reverse();
+                }
+                prop_assert_eq!(all(overlay.scan(keys, is_reversed)), wanted);
+            }
+
+            let (own, before) = ((own, &appended[..appended.len() / 2]), (before, &appended[appended.len() / 2..]));
             let mut view = View::new(&overlay);
             for ((writes, appended), is_own) in [(before, false), (own, true)] {
+                set(&mut model, &writes);
+                for (key, byte) in appended {
+                    model.entry(key.clone()).or_default().push(*byte);
+                }
                 let decide = |view: &mut View<'_>| {
                     for (key, value) in writes {
                         match value {
@@ -292,20 +298,10 @@ mod tests {
                 };
                 if is_own { decide(&mut view) } else { view.take(decide) }.unwrap();
             }
-
-            let found = view.get(&prefix).unwrap();
-            prop_assert_eq!(found.as_deref(), model.get(&prefix).map(Vec::as_slice));
-            let in_range: Vec<_> = model.clone().into_iter().filter(|(key, _)| (&prefix..&end).contains(&key)).collect();
-            prop_assert_eq!(all(view.range(prefix.clone()..end)), in_range);
-            let from: Vec<_> = model.clone().into_iter().filter(|(key, _)| *key >= prefix).collect();
-            prop_assert_eq!(all(view.range(prefix.clone()..)), from);
-            let mut under: Vec<_> = model.into_iter().filter(|(key, _)| key.starts_with(&prefix)).collect();
-            prop_assert_eq!(all(view.prefix(&prefix)), under.clone());
-            let rest: Vec<_> = under.iter().filter(|(key, _)| *key > after).cloned().collect();
-            let start = if after < prefix { Included(prefix.clone()) } else { Excluded(after) };
-            prop_assert_eq!(all(view.range((start, after_prefix(&prefix)))), rest);
-            under.reverse();
-            prop_assert_eq!(all(view.scan((Included(prefix.clone()), after_prefix(&prefix)), true)), under);
+            for key in model.keys().chain([&start, &end]) {
+                let found = view.get(key).unwrap();
+                prop_assert_eq!(found.as_deref(), model.get(key).map(Vec::as_slice));
+            }
         }
     }
 }

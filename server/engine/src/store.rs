@@ -10,9 +10,9 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
+    entries::KeyRange,
     error::{OpenError, TreeError},
     file_error::named,
-    read::KeyRange,
 };
 
 /// sled keeps pages in memory up to about this much; its default of 1 GiB is more than a small machine has.

@@ -17,10 +17,10 @@ use std::{
 use crate::{
     compression,
     disk::{Disk, DiskFile, Open},
+    entries::{Entry, KeyRange},
     error::{OpenError, TreeError},
     layout::Layout,
     platform::Platform,
-    read::{Entry, KeyRange},
     store::Store,
     whole_file::{self, if_there},
     writes::{APPLIED, FORMAT, Writes, number},

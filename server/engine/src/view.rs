@@ -5,13 +5,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry as Place},
 };
 
-use crate::{
-    error::TreeError,
-    merge::may_hold_a_key,
-    overlay::Overlay,
-    read::{Entries, KeyRange, Read},
-    writes::Writes,
-};
+use crate::{error::TreeError, overlay::Overlay, writes::Writes};
 
 /// The keys and values as they will be once the batch is durable: everything durable, the changes before this one in the
 /// batch, and this one's own writes.
@@ -35,6 +29,21 @@ impl<'d> View<'d> {
         Self { overlay, batch: Writes::new(), change: BTreeMap::new() }
     }
 
+    /// Returns the value under a key.
+    ///
+    /// # Errors
+    /// If the value is damaged or the tree has failed.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
+        match (self.change.get(key), self.batch.get(key).map(Option::as_deref)) {
+            (Some(Edit::Set(value)), _) => Ok(value.as_deref().map(Cow::Borrowed)),
+            (Some(Edit::Append(more)), before) => {
+                Ok(Some(Cow::Owned([before.flatten().unwrap_or_default(), more].concat())))
+            }
+            (None, Some(value)) => Ok(value.map(Cow::Borrowed)),
+            (None, None) => Ok(self.overlay.get(key)?.map(Cow::Owned)),
+        }
+    }
+
     /// Sets the value under a key.
     pub fn put(&mut self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
         self.change.insert(key.into(), Edit::Set(Some(value.into())));
@@ -48,7 +57,7 @@ impl<'d> View<'d> {
     /// Adds to the end of the value under a key. Many changes of a batch may do so to a long value: it is not copied for each.
     ///
     /// # Errors
-    /// As [`Read::get`].
+    /// As [`get`](Self::get).
     pub fn append(&mut self, key: impl Into<Vec<u8>>, bytes: &[u8]) -> Result<(), TreeError> {
         match self.change.entry(key.into()) {
             Place::Occupied(mut place) => match place.get_mut() {
@@ -86,40 +95,5 @@ impl<'d> View<'d> {
             }
         }
         outcome
-    }
-
-    /// The value of a key after an edit of this change.
-    fn edited<'v>(&'v self, key: &[u8], edit: &'v Edit) -> Option<Cow<'v, [u8]>> {
-        match edit {
-            Edit::Set(value) => value.as_deref().map(Cow::Borrowed),
-            Edit::Append(more) => {
-                let before = self.batch.get(key).and_then(Option::as_deref).unwrap_or_default();
-                Some(Cow::Owned([before, more].concat()))
-            }
-        }
-    }
-}
-
-impl Read for View<'_> {
-    fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, TreeError> {
-        if let Some(edit) = self.change.get(key) {
-            return Ok(self.edited(key, edit));
-        }
-        match self.batch.get(key) {
-            Some(value) => Ok(value.as_deref().map(Cow::Borrowed)),
-            None => Ok(self.overlay.get(key)?.map(Cow::Owned)),
-        }
-    }
-
-    fn scan(&self, keys: KeyRange, is_reversed: bool) -> Entries {
-        if !may_hold_a_key(&keys) {
-            return Box::new(std::iter::empty());
-        }
-        let range = (keys.0.as_ref(), keys.1.as_ref());
-        let batch = self.batch.range::<Vec<u8>, _>(range).map(|(key, value)| (key.clone(), value.clone()));
-        let own = self.change.range::<Vec<u8>, _>(range);
-        let own = own.map(|(key, edit)| (key.clone(), self.edited(key, edit).map(Cow::into_owned)));
-        let newer = batch.chain(own).collect();
-        self.overlay.scan(keys, is_reversed, newer)
     }
 }

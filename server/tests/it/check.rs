@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use journaled_tree::{Layout, Options, Read, TreeError, View};
+use journaled_tree::{Layout, Options, TreeError, View};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -94,20 +94,22 @@ fn copy_damaged(
     server: &Server,
     to: &Path,
     (kind, part): (&'static str, &'static str),
-    damage: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static,
+    damage: impl Fn(&[u8]) -> Option<Vec<u8>>,
 ) {
     let _ = fs::remove_dir_all(to);
     copy(&server.data(), to);
-    change(to, move |view| {
-        let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().replace('\\', "").contains(part);
-        let mut records = view.range(..).map(Result::unwrap);
-        let is_of_kind = |key: &[u8]| key.get(HOME..).is_some_and(|rest| rest.starts_with(kind.as_bytes()));
-        let found = records.find(|(key, value)| is_of_kind(key) && (has_part(key) || has_part(value)));
-        let (key, value) = found.unwrap_or_else(|| panic!("no record matches {kind} and {part}"));
-        match damage(&value) {
-            Some(value) => view.put(key, value),
-            None => view.remove(key),
-        }
+    let (database, closing) = Options::new(to, Records).open().unwrap();
+    let has_part = |bytes: &[u8]| bytes.escape_ascii().to_string().replace('\\', "").contains(part);
+    let is_of_kind = |key: &[u8]| key.get(HOME..).is_some_and(|rest| rest.starts_with(kind.as_bytes()));
+    let mut records = database.range(..).map(Result::unwrap);
+    let found = records.find(|(key, value)| is_of_kind(key) && (has_part(key) || has_part(value)));
+    let (key, value) = found.unwrap_or_else(|| panic!("no record matches {kind} and {part}"));
+    drop((records, database));
+    closing.wait();
+    let damaged = damage(&value);
+    change(to, move |view| match damaged {
+        Some(value) => view.put(key, value),
+        None => view.remove(key),
     });
 }
 

@@ -12,10 +12,10 @@ use super::{
     trace::Call,
 };
 use crate::{
+    entries::KeyRange,
     error::{OpenError, TreeError},
     merge::may_hold_a_key,
     platform::Platform,
-    read::KeyRange,
     store::{Range, Store, Stored},
     tree,
 };

@@ -11,9 +11,7 @@ use std::{
     time::Duration,
 };
 
-use journaled_tree::{
-    CommitError, Database, Layout, OpenError, Options, Read, Sources, TreeError, Until, View, restore,
-};
+use journaled_tree::{CommitError, Database, Layout, OpenError, Options, Sources, TreeError, Until, View, restore};
 
 use crate::workload::{Bytes, Model, check_and_go_on, commit, in_memory, open, options};
 
@@ -25,7 +23,7 @@ fn put(key: &'static str, value: &'static str) -> impl FnOnce(&mut View<'_>) -> 
 }
 
 fn text(database: &Database, key: &str) -> Option<String> {
-    database.get(key.as_bytes()).unwrap().map(|value| String::from_utf8(value.into_owned()).unwrap())
+    database.get(key.as_bytes()).unwrap().map(|value| String::from_utf8(value).unwrap())
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use journaled_tree::{Read, TreeError};
+use journaled_tree::TreeError;
 
 use crate::workload::{in_memory, open};
 
@@ -30,7 +30,7 @@ async fn a_reader_finds_what_was_acknowledged_and_never_an_older_state_after_a_n
                     assert!(found >= least, "{found} is older than {least}");
                     seen = seen.max(found);
                 }
-                let entries: Vec<_> = database.prefix(b"k").map(Result::unwrap).collect();
+                let entries: Vec<_> = database.range(b"k".to_vec()..b"l".to_vec()).map(Result::unwrap).collect();
                 assert!(entries.is_sorted_by(|(one, _), (next, _)| one < next));
                 assert!(entries.iter().all(|(_, value)| number(value) >= least));
                 assert_eq!(entries.len(), if least > 0 { 3 } else { entries.len() });

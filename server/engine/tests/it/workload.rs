@@ -14,7 +14,7 @@ use std::{
 
 use fastrand::Rng;
 use journaled_tree::{
-    APPLIED, COMMITTED_AT, Closing, CommitError, Database, FORMAT, Layout, OpenError, Options, Read, TreeError, View,
+    APPLIED, COMMITTED_AT, Closing, CommitError, Database, FORMAT, Layout, OpenError, Options, TreeError, View,
 };
 
 /// The key that counts commits.

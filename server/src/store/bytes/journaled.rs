@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, ops::Range};
 
 use async_trait::async_trait;
-use journaled_tree::{CommitError, Database, Entries, Layout, Read, TreeError};
+use journaled_tree::{CommitError, Database, Entries, Layout, TreeError};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task,
@@ -54,7 +54,7 @@ impl Bytes for Journaled {
     }
 
     async fn get(&self, _cell: Cell, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        keys.iter().map(|key| Ok(self.0.get(key)?.map(Cow::into_owned))).collect()
+        keys.iter().map(|key| Ok(self.0.get(key)?)).collect()
     }
 
     async fn range(
