@@ -101,7 +101,7 @@ impl Copier {
         self.copy_journal(&between, from, to)?;
         let (format, lines) = (self.overlay.tree.layout.format(), journal::lines(disk, &self.journal)?);
         let manifest = Manifest { format, from, to, pieces, records, bytes, lines };
-        // The names of the others may not come after that of the manifest, with which the backup is whole.
+        // The manifest makes the backup whole, so the other names must be durable before it.
         disk.sync_directory(directory)?;
         let json = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
         whole_file::write(disk, &directory.join(MANIFEST), &json)?;

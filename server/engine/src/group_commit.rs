@@ -1,10 +1,8 @@
 //! Group commit: one sync of the journal for all changes that wait.
 //!
 //! The committer's thread takes the changes that wait, lets each decide what it writes, and makes all of it durable as one
-//! entry of the journal with one sync. Then it shows the batch to readers and answers every change. The applier brings what
-//! has gathered to the tree while the next batches are made. So changes have one order, each is whole or not there,
-//! and those that wait share the cost of a sync. A change that arrives alone is committed on its caller's thread instead: the
-//! way to the other thread and back takes about as long as half a sync.
+//! entry of the journal with one sync. Then it shows the batch to readers and answers every change. A change that arrives
+//! alone is committed on its caller's thread instead: the way to the other thread and back takes about as long as half a sync.
 
 use std::{
     io,
@@ -247,7 +245,7 @@ impl Writer {
         self.journal.length > self.next_file_at
     }
 
-    /// Whether the tree has been synced since the list of files says so.
+    /// Whether the tree was synced with more than the list of files says.
     fn has_synced(&self) -> bool {
         self.applier.synced() > self.journal.in_tree()
     }

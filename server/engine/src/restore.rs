@@ -114,7 +114,7 @@ struct Restore<'r> {
 }
 
 impl Restore<'_> {
-    /// The lines of what the sources hold. Refuses sources of which one cannot go on where the other ends.
+    /// The lines of what the sources hold. Refuses a journal that does not continue the backup.
     fn lines(&self) -> Result<Lines, BackupError> {
         let of_backup = self.backup.as_ref().map(|(_, manifest)| manifest.lines.clone()).unwrap_or_default();
         let Some(journal) = self.sources.journal else { return Ok(of_backup) };
@@ -152,8 +152,7 @@ impl Restore<'_> {
         let journals = [backup.map(|backup| backup.join(journal::DIRECTORY)), journal.map(Path::to_owned)];
         for source in journals.into_iter().flatten() {
             let ends_at = journal::read_closed(self.disk, &source, last, until, |number, writes| {
-                // Entries have one order, that of their numbers, whatever the clock said: all entries after the first one
-                // that is not wanted are not wanted either.
+                // Entries have the order of their numbers, whatever the clock said: after the first unwanted one none is wanted.
                 is_beyond |= self.ends_before(number, &writes);
                 if is_beyond {
                     left_out = Some(LeftOut::with(left_out, number, committed_at(&writes)));
@@ -171,11 +170,11 @@ impl Restore<'_> {
                 ends_at => ends_at?,
             };
             if let Some(backup) = backup.filter(|_| end < to) {
-                // Its records are of moments up to its end, and only its whole journal makes them of one.
+                // Its records are of several moments, and only its whole journal brings them to one.
                 return Err(BackupError::Later { backup: backup.to_owned() });
             }
         }
-        // Changes after the end have numbers that others may have had.
+        // Later changes get the numbers of those that are left out.
         copy.finish(lines.begin(self.disk.new_id(), end))?;
         replay.finish()?;
         let mut writes = Writes::new();

@@ -98,7 +98,7 @@ impl Database {
 
 impl Copier {
     pub(crate) fn copy_next(&self, series: &Series, now: i64) -> Result<(PathBuf, Manifest), BackupError> {
-        // A crash may have left its name where a power cut would lose it, and with it all backups.
+        // A crash may have left the directory's name unsynced: a power cut would then lose all backups.
         whole_file::create_directory(&*self.disk, &series.directory)?;
         // They take room that this one may need.
         self.remove_cut_off(&self.look_for(series)?);

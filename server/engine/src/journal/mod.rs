@@ -1,8 +1,5 @@
 //! The journal: append-only files of committed batches, synced before anyone is answered.
 //!
-//! A batch is appended and synced with `fdatasync`; only then readers see it and the commit is answered, and the tree gets
-//! it after that. So a reader finds nothing that is not durable, and a start applies the entries that the tree had not yet written.
-//!
 //! `entry` is the form of an entry; `files` and `file_list` say which files there are; `content` is the last file. `writer`
 //! appends, `opening` continues a journal at a start, `reader` reads one that another owner writes. Closed files stay,
 //! compressed (`archive`), until scheduled backups no longer need them (`retention`): all of them together can rebuild the

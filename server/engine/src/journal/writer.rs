@@ -1,7 +1,4 @@
 //! Appends to the journal.
-//!
-//! Ahead of the last entry a file holds zeros. Where the file need not grow, a sync has only the entry to write and not the
-//! file's new length as well.
 
 use std::{
     io,
@@ -89,7 +86,7 @@ impl Journal {
     /// # Errors
     /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
     /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it again. After
-    /// [`AppendError::Gone`] the journal is as it was, or what is left of it, under a name that no start would look for.
+    /// [`AppendError::Gone`] the file has no entry more, and what is left of it has a name that no start looks for.
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         if self.file.length().is_ok_and(|length| length < self.allocated) {
             let _ = whole_file::rename(&*self.disk, &self.path, &whole_file::beside(&self.path, CUT));

@@ -1,4 +1,4 @@
-//! Faults that a test plants, to see that the simulation finds them. The disk makes most of them of what the engine calls.
+//! Faults that a test plants, to see that the simulation finds them. The simulated disk makes most of them of the engine's calls.
 
 use std::cell::Cell;
 
