@@ -58,18 +58,16 @@ struct State {
 }
 
 impl Applier {
-    /// Starts the applier of a tree for which this much of the disk is reserved.
+    /// Starts the applier. The overlay may hold this many bytes.
     pub(crate) fn start(
         overlay: Overlay,
         file: Arc<TreeFile>,
         stop: Arc<Stop>,
-        reserve_bytes: u64,
+        overlay_bytes: usize,
         has_threads: bool,
     ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
-        // Half of the reserve is there for certain, and sled takes up to four times what it is given.
-        let gathered_bytes = usize::try_from(reserve_bytes / 2 / 4 / 2).unwrap_or(usize::MAX);
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { overlay, file, stop, state, changed, gathered_bytes });
+        let shared = Arc::new(Shared { overlay, file, stop, state, changed, gathered_bytes: overlay_bytes / 2 });
         let (worker, thread) = Worker::start("applier", has_threads, Arc::clone(&shared))?;
         Ok((Self { shared, worker }, thread))
     }
@@ -88,6 +86,12 @@ impl Applier {
         while state.gathered + state.left > 2 * self.shared.gathered_bytes && !state.has_ended {
             state = self.wait(state);
         }
+    }
+
+    /// How many bytes wait for the tree.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.shared.lock();
+        state.gathered + state.left
     }
 
     /// Asks for a sync of the tree after all batches so far.
@@ -242,7 +246,7 @@ mod tests {
         let overlay = Overlay::new(Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap(), 0);
         let file = Arc::new(TreeFile::open(&disk, &path).unwrap());
         let stop = Arc::new(Stop { on_stop: Box::new(|what, _| panic!("{what}")), has_stopped: false.into() });
-        let (applier, thread) = Applier::start(overlay.clone(), file, stop, 1600, false).unwrap();
+        let (applier, thread) = Applier::start(overlay.clone(), file, stop, 200, false).unwrap();
         assert!(thread.is_none());
         (directory, overlay, applier)
     }

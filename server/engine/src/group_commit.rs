@@ -230,7 +230,7 @@ impl Writer {
         if writes.is_empty() {
             return Ok(0);
         }
-        self.reserve.keep().map_err(AppendError::NoRoom)?;
+        self.reserve.keep(self.applier.waiting() + bytes_of(&writes)).map_err(AppendError::NoRoom)?;
         // A clock may step back. The order of entries is that of their numbers, and their times never contradict it.
         self.committed_at = self.committed_at.max((self.clock)());
         set_number(&mut writes, COMMITTED_AT, self.committed_at);
@@ -260,7 +260,7 @@ impl Writer {
             self.list_synced();
         }
         // On a full disk the tree could not be written, which would stop the engine.
-        if self.is_file_due() && self.reserve.keep().is_ok() {
+        if self.is_file_due() && self.reserve.keep(self.applier.waiting()).is_ok() {
             self.begin_file();
             self.applier.begin_sync();
         }

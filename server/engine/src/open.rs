@@ -21,7 +21,7 @@ use crate::{
     overlay::Overlay,
     platform::Platform,
     replay::Replay,
-    reserve::{RESERVE_BYTES, Reserve},
+    reserve::Reserve,
     stop::{self, OnStop, Stop},
     tree::{self, Tree, TreeFile},
     whole_file,
@@ -32,6 +32,8 @@ use crate::{
 const MARK: &str = "open";
 /// The suffix of a damaged tree that was replaced.
 const DAMAGED: &str = "damaged";
+/// How much waits for the tree at most, unless given. Half of it is a segment of sled.
+const OVERLAY_BYTES: usize = 16 * 1024 * 1024;
 
 /// How a database is opened.
 #[must_use]
@@ -43,7 +45,7 @@ pub struct Options {
     on_sync: Box<dyn Fn(usize, Duration) + Send>,
     on_stop: Box<OnStop>,
     journal_file_bytes: u64,
-    reserve_bytes: u64,
+    overlay_bytes: usize,
 }
 
 impl Options {
@@ -57,7 +59,7 @@ impl Options {
             on_sync: Box::new(|_, _| ()),
             on_stop: Box::new(stop::abort),
             journal_file_bytes: journal::FILE_BYTES,
-            reserve_bytes: RESERVE_BYTES,
+            overlay_bytes: OVERLAY_BYTES,
         }
     }
 
@@ -67,10 +69,10 @@ impl Options {
         Self { journal_file_bytes: bytes, ..self }
     }
 
-    /// How much of the disk is kept free for the tree, which must be able to write every batch that was answered; 128 MiB
-    /// unless given. Commits fail when less than half of it can be kept. An eighth of it is how much the overlay may hold.
-    pub fn reserve_bytes(self, bytes: u64) -> Self {
-        Self { reserve_bytes: bytes, ..self }
+    /// How much the overlay may hold of what the tree does not have yet; 16 MiB unless given. The disk keeps at least as much
+    /// free for the tree, and more while more waits for it. Commits fail when it cannot.
+    pub fn overlay_bytes(self, bytes: usize) -> Self {
+        Self { overlay_bytes: bytes, ..self }
     }
 
     /// Reads the time, in milliseconds since 1970; the system's clock unless given. It may step.
@@ -114,11 +116,11 @@ impl Options {
         // The last run may have left closed files uncompressed.
         archivist.send(&journal.list);
         let (shared, stopping) = (Arc::clone(&file), Arc::clone(&stop));
-        let (applier, applying) = Applier::start(overlay.clone(), shared, stopping, self.reserve_bytes, has_threads)?;
+        let (applier, applying) = Applier::start(overlay.clone(), shared, stopping, self.overlay_bytes, has_threads)?;
         let writer = Writer {
             archivist,
             applier,
-            reserve: Reserve::new(file, self.reserve_bytes),
+            reserve: Reserve::new(file, self.overlay_bytes as u64 / 2),
             committed_at,
             overlay: overlay.clone(),
             journal,

@@ -23,7 +23,7 @@ const COUNT: &[u8] = b"count";
 const TASKS: u64 = 4;
 /// Journal files are this long, so that a run has many of them.
 const JOURNAL_FILE_BYTES: u64 = 64 * 1024;
-const RESERVE_BYTES: u64 = 1024 * 1024;
+const OVERLAY_BYTES: usize = 128 * 1024;
 
 /// The writes of so many commits are made once.
 const KNOWN: u64 = 1000;
@@ -48,7 +48,7 @@ impl Layout for Bytes {
 /// Options for a database whose engine ends its process as a server's does.
 pub(crate) fn options(directory: &Path) -> Options {
     // In memory the tree's room is not only kept, it is filled.
-    let options = Options::new(directory, Bytes).journal_file_bytes(JOURNAL_FILE_BYTES).reserve_bytes(RESERVE_BYTES);
+    let options = Options::new(directory, Bytes).journal_file_bytes(JOURNAL_FILE_BYTES).overlay_bytes(OVERLAY_BYTES);
     let directory = directory.to_owned();
     options.on_stop(move |what, error| {
         // A test's own `eprintln!` would be lost with the process.

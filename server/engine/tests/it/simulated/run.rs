@@ -28,7 +28,7 @@ pub(super) struct Run<'m> {
     pub(super) data: PathBuf,
     journal_file_bytes: u64,
     /// Decides how much gathers in the overlay. More than a start applies again.
-    reserve_bytes: u64,
+    overlay_bytes: usize,
     /// No fewer commits may be found: so many were acknowledged, or seen after an opening.
     pub(super) least: u64,
     /// No more may be found: so many were begun and not refused.
@@ -59,7 +59,7 @@ impl<'m> Run<'m> {
             counts: Counts::default(),
             data: "/data".into(),
             journal_file_bytes: [1 << 10, 1 << 12, 1 << 14, 1 << 16][rng.usize(..4)],
-            reserve_bytes: [1 << 19, 1 << 20][rng.usize(..2)],
+            overlay_bytes: [1 << 16, 1 << 17][rng.usize(..2)],
             least: 0,
             most: 0,
             backup: None,
@@ -151,7 +151,7 @@ impl<'m> Run<'m> {
         Options::new(&self.data, Bytes)
             .simulated(&self.disk)
             .journal_file_bytes(self.journal_file_bytes)
-            .reserve_bytes(self.reserve_bytes)
+            .overlay_bytes(self.overlay_bytes)
             .clock(move || clock.lock().unwrap()())
             .on_stop(move |what, error| {
                 disk.note(format!("the engine stops: {what}: {error}"));
