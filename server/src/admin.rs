@@ -9,8 +9,8 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, DeliveriesCommand, KeysCommand, Location, ReconcileCommand,
-        RefundsCommand, WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, DeliveriesCommand, KeysCommand, ReconcileCommand, RefundsCommand,
+        WorkspacesCommand,
     },
     domain::Brand,
     failure::Failure,
@@ -21,7 +21,7 @@ use crate::{
     operations::print_backup,
     service::{AdminReply, AdminRequest, AppRow, Directory, KeyRow, RefundRow, ReviewRow, WorkspaceRow},
     store::{
-        Store,
+        Location, Store,
         embedded::{self, EmbeddedStore},
         postgres::PostgresStore,
     },

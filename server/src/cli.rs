@@ -7,20 +7,20 @@ mod merchants;
 mod serve;
 mod values;
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use payments_core::Timestamp;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
 use crate::{
     failure::Failure,
     service::ManualOutcome,
-    store::postgres::{Target, TargetError},
+    store::{
+        Location,
+        postgres::{Target, TargetError},
+    },
 };
 pub(crate) use deliveries::DeliveriesCommand;
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
@@ -116,7 +116,7 @@ impl Command {
         match (self, self.data()) {
             // It makes a directory in the one above, which replaces an empty one.
             (Self::Restore(args), _) => args.admin.data.data_dir.parent().into_iter().collect(),
-            (Self::Migrate(args), _) => [&args.from, &args.to].into_iter().filter_map(directory_in).collect(),
+            (Self::Migrate(args), _) => [&args.from, &args.to].into_iter().filter_map(Location::directory_in).collect(),
             (_, Some(data)) => {
                 let of_store = data.database_url.is_none().then_some(&*data.data_dir);
                 let of_sandbox = self.serve_args().and_then(|args| args.sandbox_dir.as_deref());
@@ -241,41 +241,6 @@ pub(crate) struct DataArgs {
         requires = "database_url"
     )]
     pub(crate) database_password_file: Option<PathBuf>,
-}
-
-/// Where a store is.
-#[derive(Clone)]
-pub(crate) enum Location {
-    /// A directory of this machine.
-    Directory(PathBuf),
-    /// A PostgreSQL database.
-    Database(Box<Target>),
-}
-
-impl Location {
-    /// A database if `text` is its URL, else a directory.
-    pub(crate) fn new(text: &SecretString, password_file: Option<&Path>) -> Result<Self, TargetError> {
-        if let Some(directory) = directory_in(text) {
-            return Ok(Self::Directory(std::path::absolute(directory).unwrap_or(directory.to_owned())));
-        }
-        Ok(Self::Database(Box::new(Target::new(text, password_file)?)))
-    }
-}
-
-/// The directory that a text names, if it is not the URL of a database.
-fn directory_in(text: &SecretString) -> Option<&Path> {
-    let text = text.expose_secret();
-    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
-    (!is_url).then(|| Path::new(text))
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory(directory) => write!(f, "{}", directory.display()),
-            Self::Database(target) => write!(f, "{target}"),
-        }
-    }
 }
 
 impl DataArgs {

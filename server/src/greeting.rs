@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::absolute};
 
-use crate::cli::Location;
+use crate::store::Location;
 
 /// The first line, for programs.
 pub(crate) fn first_line(address: SocketAddr) -> String {

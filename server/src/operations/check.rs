@@ -2,8 +2,8 @@
 
 use super::{Failure, open::with_snapshot, progress};
 use crate::{
-    cli::{AdminArgs, Location},
-    store::{Checked, Snapshot, embedded},
+    cli::AdminArgs,
+    store::{Checked, Location, Snapshot, embedded},
     terminal::Output,
 };
 

@@ -10,8 +10,9 @@ use std::{fmt, time::SystemTime};
 
 use super::Failure;
 use crate::{
-    cli::{Location, ServeArgs},
+    cli::ServeArgs,
     gateway::{Credentials, Probe, probe},
+    store::Location,
     terminal::Output,
 };
 

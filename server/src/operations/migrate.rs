@@ -10,9 +10,9 @@ mod moving;
 use self::ends::{Source, Target};
 use super::{Failure, check::check_records, open::interrupted};
 use crate::{
-    cli::{Location, MigrateArgs},
+    cli::MigrateArgs,
     log,
-    store::{Contents, Migration, Snapshot},
+    store::{Contents, Location, Migration, Snapshot},
     terminal::Output,
 };
 

@@ -15,12 +15,11 @@ use super::Failure;
 use crate::{
     admin_socket,
     ambient::OperatingSystem,
-    cli::Location,
     metrics::Metrics,
     no_store::no_store_in,
     service::{AdminReply, AdminRequest},
     store::{
-        Snapshot,
+        Location, Snapshot,
         embedded::{self, Closing, EmbeddedStore, OpenError},
         postgres::PostgresSnapshot,
     },

@@ -5,9 +5,12 @@ use serde_json::json;
 
 use super::{Failure, check::check_records, open::with_snapshot};
 use crate::{
-    cli::{Location, RestoreArgs},
+    cli::RestoreArgs,
     log, owner,
-    store::embedded::{self, BackupError, LeftOut, Restored, Sources, Until},
+    store::{
+        Location,
+        embedded::{self, BackupError, LeftOut, Restored, Sources, Until},
+    },
     terminal::Output,
 };
 

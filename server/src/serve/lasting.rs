@@ -10,13 +10,12 @@ use tokio::{
 
 use crate::{
     ambient::Ambient,
-    cli::Location,
     failure::Failure,
     file_modes,
     metrics::Metrics,
     operations,
     store::{
-        Store,
+        Location, Store,
         embedded::{self, EmbeddedStore},
         postgres::{self, DatabaseClock, PostgresStore},
     },

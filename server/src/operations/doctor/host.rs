@@ -13,7 +13,7 @@ use rustix::{
 };
 
 use super::Finding;
-use crate::{cli::Location, descriptors, file_modes};
+use crate::{descriptors, file_modes, store::Location};
 
 const MIB: u64 = 1024 * 1024;
 /// With less room the server soon refuses changes.

@@ -11,9 +11,9 @@ use tokio::net::UnixStream;
 use super::Finding;
 use crate::{
     admin_socket,
-    cli::{Location, ServeArgs},
+    cli::ServeArgs,
     no_store::no_store_in,
-    store::embedded,
+    store::{Location, embedded},
 };
 
 /// Checks that the store is there, or that `serve` may make one. Makes none.

@@ -9,11 +9,14 @@ use super::{super::Failure, Finding};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
-    cli::{Location, ServeArgs},
+    cli::ServeArgs,
     gateway::{Credentials, Gateways},
     metrics::Metrics,
     service::{AdminReply, AdminRequest},
-    store::postgres::{PostgresStore, Target},
+    store::{
+        Location,
+        postgres::{PostgresStore, Target},
+    },
 };
 
 /// What became of asking for a token.

@@ -7,11 +7,10 @@ use tokio::runtime::Handle;
 use super::Failure;
 use crate::{
     ambient::OperatingSystem,
-    cli::Location,
     metrics::Metrics,
     no_store::no_store_in,
     store::{
-        Change, CommitError, Migration, Snapshot, Store, StoreError, Write,
+        Change, CommitError, Location, Migration, Snapshot, Store, StoreError, Write,
         bytes::KeyValue,
         embedded::{self, Closing, EmbeddedStore},
         postgres::{self, PostgresSnapshot, PostgresStore, SourceLock},
