@@ -2,18 +2,9 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use warp::http::{StatusCode, header};
 
-use super::{
-    reply::{self, Problem},
-    request::Request,
-    route::Outcome,
-    theme,
-};
-
-const CSS: &str = "text/css; charset=utf-8";
+pub(super) const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// A file of `templates`, embedded in the server.
@@ -50,11 +41,10 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     ]
 });
 
-/// A static file.
-struct Asset {
+pub(super) struct Asset {
     name: &'static str,
-    kind: &'static str,
-    content: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) content: &'static str,
     /// Its URL, with a hash of its content.
     address: String,
 }
@@ -67,7 +57,7 @@ impl Asset {
     }
 }
 
-fn find(name: &str) -> Option<&'static Asset> {
+pub(super) fn find(name: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.name == name)
 }
 
@@ -80,20 +70,6 @@ pub(super) fn address(name: &str) -> &'static str {
 pub(super) fn console_scripts() -> impl Iterator<Item = &'static str> {
     let parts = ASSETS.iter().filter(|asset| asset.name.starts_with("dashboard-") && asset.name != "dashboard-bn.js");
     parts.map(|asset| &*asset.address).chain([address("dashboard.js")])
-}
-
-/// `/assets/{name}`.
-pub(super) async fn serve(request: Request) -> Outcome {
-    let (kind, content) = match find(request.id()) {
-        Some(asset) => (asset.kind, Bytes::from_static(asset.content.as_bytes())),
-        None => (CSS, theme::named(request.id()).ok_or_else(Problem::no_such_path)?.into()),
-    };
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    Ok(reply::response(StatusCode::OK, content, headers))
 }
 
 #[cfg(test)]

@@ -2,18 +2,14 @@
 //! storage and goes only to this server's API.
 
 use askama::Template;
-use warp::http::{StatusCode, header};
+use warp::http::StatusCode;
 
 use super::{
     assets,
     language::{Language, OTHER_LANGUAGE, Text},
-    reply::{self, Problem},
+    reply::{self, Outcome, Problem},
     request::Request,
-    route::Outcome,
 };
-
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; \
-                      frame-ancestors 'none'; base-uri 'none'";
 
 // The texts of the page before its scripts run. The scripts have a dictionary of their own.
 const TITLE: Text = ["Payments console", "পেমেন্ট কনসোল"];
@@ -32,20 +28,13 @@ struct Dashboard {
 }
 
 pub(super) async fn show(request: Request) -> Outcome {
-    let (language, is_chosen) = Language::of_request(&request);
+    let (language, is_chosen) = request.language();
     let page = Dashboard { language, sandbox_key: request.service().offered_key().await };
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_LANGUAGE, language.code()),
-        (header::VARY, "Accept-Language, Cookie"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-    ];
-    let mut response = reply::response(StatusCode::OK, page.render().map_err(Problem::internal)?, headers);
-    let cookie = language.cookie("/dashboard").filter(|_| is_chosen);
-    response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
+    let html = page.render().map_err(Problem::internal)?;
+    let mut response = reply::page(StatusCode::OK, language, "no-cache", reply::SCRIPTED, html);
+    if is_chosen {
+        language.remember("/dashboard", &mut response);
+    }
     Ok(response)
 }
 

@@ -6,12 +6,10 @@ use std::{sync::Arc, time::Duration};
 use payments_core::PaymentId;
 use serde_json::json;
 use tokio::time::timeout;
-use warp::http::StatusCode;
 
 use super::{
-    reply::{self, see_other},
+    reply::{self, Outcome, see_other},
     request::Request,
-    route::Outcome,
 };
 use crate::service::{Hint, Return};
 
@@ -56,5 +54,5 @@ pub(super) async fn stripe_event(mut request: Request) -> Outcome {
     let event = service.read_event(signature, &body)?;
     drop(body);
     service.handle_event(event).await?;
-    reply::json(StatusCode::OK, &json!({"received": true}))
+    reply::ok(&json!({"received": true}))
 }

@@ -8,9 +8,8 @@ use tokio::time::timeout;
 use warp::http::{HeaderMap, StatusCode, header};
 
 use super::{
-    reply::{self, Problem},
+    reply::{self, Outcome, Problem},
     request::Request,
-    route::Outcome,
 };
 use crate::{service::Refused, store::StoreError};
 
@@ -19,7 +18,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Liveness: the process responds, with or without its store.
 pub(super) async fn alive(_: Request) -> Outcome {
-    Ok(reply::json_literal(r#"{"status":"ok"}"#))
+    reply::ok_text(r#"{"status":"ok"}"#)
 }
 
 /// Readiness: the store is readable and lets itself be written, and the server is not shutting down.

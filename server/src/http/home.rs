@@ -1,14 +1,16 @@
 //! `/`: says what this server is, and leads to the console and the reference.
 
 use askama::Template;
-use warp::http::{StatusCode, header};
 
 use super::{
-    assets, docs,
-    reply::{self, Problem},
+    assets,
+    reply::{self, Outcome, Problem},
     request::Request,
-    route::Outcome,
 };
+
+/// Styles of this server, and nothing else.
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -21,11 +23,6 @@ struct Home<'s> {
 pub(super) async fn show(request: Request) -> Outcome {
     let service = request.service();
     let page = Home { base_url: &service.settings.base_url, sandbox_key: service.offered_key().await };
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, docs::POLICY),
-    ];
-    Ok(reply::response(StatusCode::OK, page.render().map_err(Problem::internal)?, headers))
+    let html = page.render().map_err(Problem::internal)?;
+    Ok(reply::file(reply::HTML, "no-cache", Some(POLICY), html))
 }

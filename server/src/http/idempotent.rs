@@ -6,7 +6,7 @@ use bytes::Bytes;
 use payments_core::{ErrorCode, Invalid};
 use warp::http::{HeaderMap, StatusCode};
 
-use super::{reply, request::Request, route::Outcome};
+use super::{reply, request::Request};
 use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
 
 /// When the stored response of a key is looked for.
@@ -25,7 +25,7 @@ pub(super) async fn idempotent<F>(
     success: StatusCode,
     lookup: Lookup,
     handler: impl FnOnce(Caller, Bytes, Option<IdempotentRequest>) -> F,
-) -> Outcome
+) -> reply::Outcome
 where
     F: Future<Output = Result<Answer, Refused>>,
 {
@@ -51,7 +51,7 @@ where
 }
 
 /// The response. A stored one about a payment that the key may not see is another request's.
-fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> Outcome {
+fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> reply::Outcome {
     match answer.replayed && !caller.sees(answer.body.as_str()) {
         true => Err(Refused::IdempotencyKeyReused.into()),
         false => Ok(reply::answer(success, answer)),

@@ -1,33 +1,27 @@
 //! The languages of the pages, English and Bangla, and how a visitor chooses one.
 
-use warp::http::{HeaderMap, HeaderValue, header};
-
-use super::request::Request;
+use warp::{
+    http::{HeaderMap, HeaderValue, header},
+    reply::Response,
+};
 
 /// A language of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Language {
+pub(super) enum Language {
     English,
     Bangla,
 }
 
 impl Language {
     /// Returns the language chosen in this request or an earlier one; otherwise the browser's preference.
-    pub(in crate::http) fn of(chosen: Option<&str>, headers: &HeaderMap) -> Self {
+    pub(super) fn of(chosen: Option<&str>, headers: &HeaderMap) -> Self {
         chosen.and_then(Self::named).or_else(|| stored(headers)).unwrap_or_else(|| preferred(headers))
     }
 
-    /// The language of a request, and whether the request chose it: then a cookie should store it.
-    pub(in crate::http) fn of_request(request: &Request) -> (Self, bool) {
-        let chosen = request.query("lang");
-        let language = Self::of(chosen.as_deref(), request.headers());
-        (language, chosen.as_deref() == Some(language.code()))
-    }
-
-    /// The cookie that stores this language for the pages below a path.
-    pub(in crate::http) fn cookie(self, path: &str) -> Option<HeaderValue> {
+    /// Stores this language in a cookie for the pages below a path.
+    pub(super) fn remember(self, path: &str, response: &mut Response) {
         let cookie = format!("{COOKIE}={}; Path={path}; Max-Age=31536000; SameSite=Lax", self.code());
-        HeaderValue::from_str(&cookie).ok()
+        response.headers_mut().extend(HeaderValue::from_str(&cookie).ok().map(|cookie| (header::SET_COOKIE, cookie)));
     }
 
     fn named(code: &str) -> Option<Self> {
@@ -39,7 +33,7 @@ impl Language {
     }
 
     /// The language tag for HTML and HTTP.
-    pub(in crate::http) fn code(self) -> &'static str {
+    pub(super) fn code(self) -> &'static str {
         match self {
             Self::English => "en",
             Self::Bangla => "bn",
@@ -47,7 +41,7 @@ impl Language {
     }
 
     /// Returns a text in this language.
-    pub(in crate::http) fn say(self, [english, bangla]: Text) -> &'static str {
+    pub(super) fn say(self, [english, bangla]: Text) -> &'static str {
         match self {
             Self::English => english,
             Self::Bangla => bangla,
@@ -55,7 +49,7 @@ impl Language {
     }
 
     /// The other language, for the switch.
-    pub(in crate::http) fn other(self) -> Self {
+    pub(super) fn other(self) -> Self {
         match self {
             Self::English => Self::Bangla,
             Self::Bangla => Self::English,
@@ -89,10 +83,10 @@ fn preferred(headers: &HeaderMap) -> Language {
 }
 
 /// A text in English and in Bangla.
-pub(in crate::http) type Text = [&'static str; 2];
+pub(super) type Text = [&'static str; 2];
 
 /// The name of the other language, in that language.
-pub(in crate::http) const OTHER_LANGUAGE: Text = ["বাংলা", "English"];
+pub(super) const OTHER_LANGUAGE: Text = ["বাংলা", "English"];
 
 #[cfg(test)]
 mod tests {

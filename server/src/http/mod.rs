@@ -43,6 +43,7 @@ mod routes;
 mod sandbox;
 mod server;
 mod shared_windows;
+mod static_files;
 mod theme;
 mod transactions;
 mod unsent;

@@ -12,10 +12,7 @@ mod words;
 
 use askama::Template;
 use payments_core::{CheckoutSession, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome};
-use warp::{
-    http::{StatusCode, header},
-    reply::Response,
-};
+use warp::{http::StatusCode, reply::Response};
 
 pub(super) use self::document::{no_such_path, refusal};
 use self::{
@@ -25,9 +22,8 @@ use self::{
 use super::{
     assets,
     language::{Language, Text},
-    reply::{Problem, see_other},
+    reply::{Outcome, Problem, see_other},
     request::Request,
-    route::Outcome,
     theme,
 };
 use crate::service::{CheckoutView, Receipt, Refused, Service};
@@ -69,7 +65,7 @@ struct Shown<'s> {
 
 impl<'p> Page<'p> {
     fn of(request: &'p Request) -> Self {
-        let (language, is_chosen) = Language::of_request(request);
+        let (language, is_chosen) = request.language();
         Self { service: request.service(), id: request.id(), language, is_chosen }
     }
 
@@ -77,7 +73,7 @@ impl<'p> Page<'p> {
     fn finish(&self, outcome: Outcome) -> Response {
         let mut response = outcome.unwrap_or_else(|problem| notice(self.language, problem));
         if self.is_chosen {
-            response.headers_mut().extend(self.language.cookie("/checkout").map(|value| (header::SET_COOKIE, value)));
+            self.language.remember("/checkout", &mut response);
         }
         response
     }
@@ -180,7 +176,7 @@ impl<'p> Page<'p> {
             language: self.language,
         };
         let html = page.render().map_err(Problem::internal)?;
-        Ok(document(status, self.language, html, brand.logo_url.as_ref(), None))
+        Ok(document(status, self.language, html, brand.logo_url.as_ref()))
     }
 }
 

@@ -9,11 +9,10 @@ use super::{
     idempotent::{Lookup, idempotent},
     reply,
     request::Request,
-    route::Outcome,
 };
 use crate::service::Caller;
 
-pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn create(caller: Caller, request: Request) -> reply::Outcome {
     let service = Arc::clone(request.service());
     idempotent(caller, request, StatusCode::CREATED, Lookup::ByCommit, |caller, body, identity| async move {
         let params = CreatePayment::from_json(&body, caller.scope.environment)?;
@@ -22,15 +21,15 @@ pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
-pub(super) async fn timeline(caller: Caller, request: Request) -> Outcome {
-    reply::json(StatusCode::OK, &request.service().timeline(&caller, request.id()).await?)
+pub(super) async fn timeline(caller: Caller, request: Request) -> reply::Outcome {
+    reply::ok(&request.service().timeline(&caller, request.id()).await?)
 }
 
-pub(super) async fn retrieve(caller: Caller, request: Request) -> Outcome {
-    Ok(reply::payment(request.service().payment(&caller, request.id()).await?))
+pub(super) async fn retrieve(caller: Caller, request: Request) -> reply::Outcome {
+    reply::ok_text(request.service().payment(&caller, request.id()).await?.0)
 }
 
-pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn refund(caller: Caller, request: Request) -> reply::Outcome {
     request.without_query()?;
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
@@ -40,7 +39,7 @@ pub(super) async fn refund(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
-pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn list(caller: Caller, request: Request) -> reply::Outcome {
     let query = PaymentQuery::from_query(|name| request.query(name))?;
     let page = request.service().payments(&caller, &query).await?;
     let is_empty = page.items.is_empty() && !page.has_more.unwrap_or_default();
@@ -48,5 +47,5 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
         Some(query) => request.service().payments(&caller, &query).await?,
         None => page,
     };
-    Ok(reply::payments(&page))
+    reply::ok_text(reply::page_text(&page))
 }

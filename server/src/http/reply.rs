@@ -10,6 +10,7 @@ use warp::{
     reply::Response,
 };
 
+use super::language::Language;
 use crate::{
     domain::Permission,
     gateway::EventFault,
@@ -17,13 +18,19 @@ use crate::{
     store::{PaymentJson, StoreError},
 };
 
+/// What a handler returns.
+pub(super) type Outcome = Result<Response, Problem>;
 /// A header whose value is known in advance.
 pub(super) type StaticHeader = (HeaderName, &'static str);
+
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+/// The policy of a page that uses styles and scripts of this server alone, which may call its API.
+pub(super) const SCRIPTED: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; \
+    frame-ancestors 'none'; base-uri 'none'";
 
 /// The headers that most responses have at most: two of the body, two of the rate limit, and the request's id.
 const USUAL_HEADERS: usize = 6;
 
-/// Builds a response.
 pub(super) fn response(
     status: StatusCode,
     body: impl Into<Bytes>,
@@ -37,23 +44,55 @@ pub(super) fn response(
     response
 }
 
-/// A successful JSON response.
-pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response, Problem> {
+/// A page, style, script or picture, with the policy that a page needs. Browsers must not guess another type.
+pub(super) fn file(
+    kind: &'static str,
+    cache: &'static str,
+    policy: Option<&'static str>,
+    body: impl Into<Bytes>,
+) -> Response {
+    let headers =
+        [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, cache), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    let policy = policy.map(|policy| (header::CONTENT_SECURITY_POLICY, policy));
+    response(StatusCode::OK, body, headers.into_iter().chain(policy))
+}
+
+/// A page in the language that the visitor chose or the browser prefers.
+pub(super) fn page(
+    status: StatusCode,
+    language: Language,
+    cache: &'static str,
+    policy: &'static str,
+    html: String,
+) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HTML),
+        (header::CONTENT_LANGUAGE, language.code()),
+        (header::VARY, "Accept-Language, Cookie"),
+        (header::CACHE_CONTROL, cache),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, policy),
+    ];
+    response(status, html, headers)
+}
+
+pub(super) fn ok(body: &impl Serialize) -> Outcome {
+    json(StatusCode::OK, body)
+}
+
+pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Outcome {
     let body = serde_json::to_string(body).map_err(Problem::internal)?;
     Ok(json_text(status, body, None))
 }
 
-/// A payment, copied from the store.
-pub(super) fn payment(payment: PaymentJson) -> Response {
-    json_text(StatusCode::OK, payment.0, None)
+/// JSON that is a text already.
+pub(super) fn ok_text(json: impl Into<Bytes>) -> Outcome {
+    Ok(json_text(StatusCode::OK, json, None))
 }
 
 /// A page of payments, copied from the store: what a [`PaymentPage`] of them serializes to.
-pub(super) fn payments(page: &PaymentPage<PaymentJson>) -> Response {
-    json_text(StatusCode::OK, page_text(page), None)
-}
-
-fn page_text(page: &PaymentPage<PaymentJson>) -> String {
+pub(super) fn page_text(page: &PaymentPage<PaymentJson>) -> String {
     let PaymentPage { items, total, page: number, limit, has_more, next, .. } = page;
     let begin = r#"{"items":["#;
     let end = match (total, has_more) {
@@ -75,11 +114,6 @@ fn page_text(page: &PaymentPage<PaymentJson>) -> String {
     }
     text.push_str(&end);
     text
-}
-
-/// A successful response whose JSON is always the same.
-pub(super) fn json_literal(body: &'static str) -> Response {
-    json_text(StatusCode::OK, body, None)
 }
 
 /// A text that a response shares instead of copying it.

@@ -16,7 +16,7 @@ use warp::{
     http::{HeaderMap, Method, header},
 };
 
-use super::{head::Head, parameters, reply::Problem, route::Found, server::Server};
+use super::{head::Head, language::Language, parameters, reply::Problem, route::Found, server::Server};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
@@ -90,6 +90,13 @@ impl Request {
             words.any(|word| ["prefetch", "prerender", "preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
         };
         self.head.parts.method == Method::HEAD || PURPOSES.into_iter().any(says)
+    }
+
+    /// The language of the page, and whether this request chose it: then a cookie should store it.
+    pub(super) fn language(&self) -> (Language, bool) {
+        let chosen = self.query("lang");
+        let language = Language::of(chosen.as_deref(), self.headers());
+        (language, chosen.as_deref() == Some(language.code()))
     }
 
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.

@@ -5,13 +5,7 @@ use std::time::Duration;
 use payments_core::{LoggedRequest, RequestQuery, Timestamp, UnknownFields};
 use warp::http::{Method, StatusCode};
 
-use super::{
-    head::Head,
-    reply,
-    request::Request,
-    route::{OTHER, Outcome},
-    routes::find,
-};
+use super::{head::Head, reply, request::Request, route::OTHER, routes::find};
 use crate::{
     domain::Permission,
     service::{Caller, Service},
@@ -25,7 +19,7 @@ pub(super) const LONGEST_METHOD: usize = 16;
 pub(super) const LONGEST_TEXT: usize = 160;
 
 /// Notes a request that a key authenticated.
-pub(super) fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &Outcome) {
+pub(super) fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &reply::Outcome) {
     let (status, error) = match outcome {
         Ok(response) => (response.status(), None),
         Err(problem) => (problem.status(), Some(problem.code())),
@@ -58,13 +52,13 @@ pub(super) fn beginning(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
-pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn list(caller: Caller, request: Request) -> reply::Outcome {
     let query = RequestQuery::from_query(|name| request.query(name))?;
     let mut page = request.service().requests(&caller, &query).await?;
     if !caller.may(Permission::PaymentsRead) {
         page.items.iter_mut().for_each(|request| request.path = without_id(request).to_owned());
     }
-    reply::json(StatusCode::OK, &page)
+    reply::ok(&page)
 }
 
 /// The path of a logged request without the id in it: who has a payment's id opens its checkout without a key.

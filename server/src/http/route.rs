@@ -3,13 +3,11 @@
 use std::{collections::BTreeMap, pin::Pin};
 
 use matchit::Router;
-use warp::{http::Method, reply::Response};
+use warp::http::Method;
 
-use super::{reply::Problem, request::Request};
+use super::{reply::Outcome, request::Request};
 use crate::{domain::Permission, service::Caller};
 
-/// What a handler returns.
-pub(super) type Outcome = Result<Response, Problem>;
 /// A handler's future. It does nothing until polled.
 pub(super) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 

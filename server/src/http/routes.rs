@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 
 use super::{
-    account, activity, assets, checkout, dashboard, docs, events, gate, gateways, health, home, page, payments,
+    account, activity, checkout, dashboard, docs, events, gate, gateways, health, home, page, payments,
     request::{Request, request},
     requests,
     route::{
@@ -16,7 +16,7 @@ use super::{
     },
     sandbox,
     server::Server,
-    transactions, webhooks,
+    static_files, transactions, webhooks,
 };
 use crate::domain::Permission::{
     AccountRead, PaymentsRead, PaymentsWrite, RefundsWrite, SandboxWrite, WebhooksRead, WebhooksWrite,
@@ -82,7 +82,7 @@ static ROUTES: &[Route] = &[
         Keyless(|r| Box::pin(gateways::customer_returned(r, "outcome", "attempt"))),
     ),
     route(POST, "/gateways/stripe/webhook", Unlimited(|r| Box::pin(gateways::stripe_event(r)))),
-    route(GET, "/assets/{id}", Unlimited(|r| Box::pin(assets::serve(r)))),
+    route(GET, "/assets/{id}", Unlimited(|r| Box::pin(static_files::serve(r)))),
     route(GET, "/", Unlimited(|r| Box::pin(home::show(r)))),
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::reference(r)))),
     route(GET, "/docs/{id}", Unlimited(|r| Box::pin(docs::guide(r)))),

@@ -4,9 +4,8 @@ use payments_core::{ErrorCode, Invalid, Transaction, TransactionQuery};
 use warp::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::{
-    reply::{self, Problem},
+    reply::{self, Outcome, Problem},
     request::Request,
-    route::Outcome,
 };
 use crate::{domain::Permission, service::Caller};
 
@@ -19,7 +18,7 @@ const NEXT: HeaderName = HeaderName::from_static("x-next-after");
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
     may_see_payments(&caller)?;
     let query = TransactionQuery::from_query(|name| request.query(name))?;
-    reply::json(StatusCode::OK, &request.service().transactions(&caller, &query).await?)
+    reply::ok(&request.service().transactions(&caller, &query).await?)
 }
 
 /// The list as a table, with more rows at a time.

@@ -10,11 +10,10 @@ use super::{
     idempotent::{Lookup, idempotent},
     reply,
     request::Request,
-    route::Outcome,
 };
 use crate::service::{Caller, verify_signature};
 
-pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn create(caller: Caller, request: Request) -> reply::Outcome {
     let service = Arc::clone(request.service());
     idempotent(caller, request, StatusCode::CREATED, Lookup::First, |caller, body, identity| async move {
         service.create_webhook(&caller, CreateWebhook::from_json(&body)?, identity.as_ref()).await
@@ -22,16 +21,16 @@ pub(super) async fn create(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
-pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
-    reply::json(StatusCode::OK, &request.service().webhooks(&caller).await?)
+pub(super) async fn list(caller: Caller, request: Request) -> reply::Outcome {
+    reply::ok(&request.service().webhooks(&caller).await?)
 }
 
-pub(super) async fn update(caller: Caller, mut request: Request) -> Outcome {
+pub(super) async fn update(caller: Caller, mut request: Request) -> reply::Outcome {
     let params = UpdateWebhook::from_json(&request.read_json().await?)?;
-    reply::json(StatusCode::OK, &request.service().update_webhook(&caller, request.id(), params).await?)
+    reply::ok(&request.service().update_webhook(&caller, request.id(), params).await?)
 }
 
-pub(super) async fn rotate_secret(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn rotate_secret(caller: Caller, request: Request) -> reply::Outcome {
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         service.rotate_secret(&caller, &id, RotateSecret::from_json(&body)?, identity.as_ref()).await
@@ -39,12 +38,12 @@ pub(super) async fn rotate_secret(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
-pub(super) async fn remove(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn remove(caller: Caller, request: Request) -> reply::Outcome {
     request.service().remove_webhook(&caller, request.id()).await?;
-    reply::json(StatusCode::OK, &json!({"success": true, "message": "Webhook endpoint removed"}))
+    reply::ok(&json!({"success": true, "message": "Webhook endpoint removed"}))
 }
 
-pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn test(caller: Caller, request: Request) -> reply::Outcome {
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         let kind = TestWebhook::from_json(&body)?.event;
@@ -53,12 +52,12 @@ pub(super) async fn test(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
-pub(super) async fn deliveries(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn deliveries(caller: Caller, request: Request) -> reply::Outcome {
     let (page, webhook) = (request.page()?, request.query("webhookId"));
-    reply::json(StatusCode::OK, &request.service().deliveries(&caller, webhook.as_deref(), page).await?)
+    reply::ok(&request.service().deliveries(&caller, webhook.as_deref(), page).await?)
 }
 
-pub(super) async fn resend(caller: Caller, request: Request) -> Outcome {
+pub(super) async fn resend(caller: Caller, request: Request) -> reply::Outcome {
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
     idempotent(caller, request, StatusCode::CREATED, Lookup::First, |caller, body, identity| async move {
         // The request has no parameters; its body may be empty.
@@ -68,17 +67,17 @@ pub(super) async fn resend(caller: Caller, request: Request) -> Outcome {
     .await
 }
 
-pub(super) async fn recover(caller: Caller, mut request: Request) -> Outcome {
+pub(super) async fn recover(caller: Caller, mut request: Request) -> reply::Outcome {
     let params = RecoverWebhook::from_json(&request.read_json().await?)?;
     let recovered = request.service().recover_webhook(&caller, request.id(), &params).await?;
-    reply::json(StatusCode::OK, &recovered)
+    reply::ok(&recovered)
 }
 
-pub(super) async fn verify(mut request: Request) -> Outcome {
+pub(super) async fn verify(mut request: Request) -> reply::Outcome {
     let body = request.read_json().await?;
     let verdict = match verify_signature(&body, request.service().ambient.now())? {
         Ok(timestamp) => json!({"valid": true, "timestamp": timestamp}),
         Err(failure) => json!({"valid": false, "reason": failure.code()}),
     };
-    reply::json(StatusCode::OK, &verdict)
+    reply::ok(&verdict)
 }

@@ -13,7 +13,7 @@ use crate::{
     http::{
         assets,
         language::{Language, Text},
-        reply::{self, Problem, StaticHeader},
+        reply::{self, Problem},
     },
 };
 
@@ -49,7 +49,12 @@ pub(super) fn notice(language: Language, problem: Problem) -> Response {
         _ => (words::TROUBLE, words::TROUBLE_NOTE),
     };
     match (NoticePage { title, text, language }).render() {
-        Ok(html) => document(problem.status(), language, html, None, problem.header),
+        Ok(html) => {
+            let mut response = document(problem.status(), language, html, None);
+            let header = problem.header.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            response.headers_mut().extend(header);
+            response
+        }
         Err(error) => {
             tracing::error!(%error, "cannot render a page");
             problem.into_response()
@@ -60,24 +65,9 @@ pub(super) fn notice(language: Language, problem: Problem) -> Response {
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
-/// Builds a response with an HTML document and its security headers. They admit images only of the logo's origin.
-pub(super) fn document(
-    status: StatusCode,
-    language: Language,
-    html: String,
-    logo: Option<&LogoUrl>,
-    extra: Option<StaticHeader>,
-) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_LANGUAGE, language.code()),
-        (header::VARY, "Accept-Language, Cookie"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-    ];
-    let mut response = reply::response(status, html, headers.into_iter().chain(extra));
+/// A page whose policy admits images only of the logo's origin.
+pub(super) fn document(status: StatusCode, language: Language, html: String, logo: Option<&LogoUrl>) -> Response {
+    let mut response = reply::page(status, language, "no-store", POLICY, html);
     // An origin is always a valid header value. Without this one, the browser would only not show the logo.
     if let Some(policy) =
         logo.and_then(|logo| HeaderValue::try_from(format!("{POLICY}; img-src {}", logo.origin())).ok())
