@@ -81,7 +81,7 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         let unknown = window.shared.unreported + window.shared.in_report;
         let left = WINDOW.saturating_sub(now.duration_since(window.begun));
         if window.used >= limit {
-            return Some((Taken::of(None, left, evicted), false));
+            return Some((Taken { remaining: None, left, evicted }, false));
         }
         if unknown >= share {
             return None;
@@ -89,7 +89,7 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         window.used += 1;
         window.shared.unreported += 1;
         let is_report_due = window.shared.unreported * 2 >= share;
-        Some((Taken::of(Some(limit - window.used), left, evicted), is_report_due))
+        Some((Taken { remaining: Some(limit - window.used), left, evicted }, is_report_due))
     }
 
     /// What to tell the other servers about a key.
@@ -114,8 +114,8 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         let admitted = waiting.min(limit.saturating_sub(before));
         window.used = before.saturating_add(admitted).saturating_add(window.shared.unreported).min(limit);
         let left = WINDOW.saturating_sub(now.duration_since(window.begun));
-        let outcome = |nth| Taken::of((nth < admitted).then(|| limit - before - nth - 1), left, evicted);
-        (0..waiting).map(outcome).collect()
+        let remaining = |nth| (nth < admitted).then(|| limit - before - nth - 1);
+        (0..waiting).map(|nth| Taken { remaining: remaining(nth), left, evicted }).collect()
     }
 
     /// Takes back a report that failed.

@@ -57,21 +57,6 @@ pub(super) struct Taken {
     pub(super) left: Duration,
     /// Whether an unexpired window was evicted to make room. Its key starts a new window with its next request.
     pub(super) evicted: bool,
-    /// Queue entries that this request examined.
-    #[cfg(test)]
-    pub(super) examined: usize,
-}
-
-impl Taken {
-    pub(super) fn of(remaining: Option<u32>, left: Duration, evicted: bool) -> Self {
-        Self {
-            remaining,
-            left,
-            evicted,
-            #[cfg(test)]
-            examined: 0,
-        }
-    }
 }
 
 impl<K: Hash + Eq + Clone> Windows<K> {
@@ -82,8 +67,7 @@ impl<K: Hash + Eq + Clone> Windows<K> {
 
     /// Counts a request.
     pub(super) fn take(&mut self, key: K, now: Instant) -> Taken {
-        #[cfg_attr(not(test), expect(unused_variables, reason = "tests bound it"))]
-        let examined = self.remove_expired(now);
+        self.remove_expired(now);
         let limit = self.limit;
         let (window, evicted) = self.running(key, now);
         let remaining = limit.checked_sub(window.used + 1);
@@ -91,17 +75,14 @@ impl<K: Hash + Eq + Clone> Windows<K> {
             window.used += 1;
         }
         let left = WINDOW.saturating_sub(now.duration_since(window.begun));
-        Taken {
-            #[cfg(test)]
-            examined,
-            ..Taken::of(remaining, left, evicted)
-        }
+        Taken { remaining, left, evicted }
     }
 
     /// The outcome of another request of a key whose window is used up, without counting it.
     pub(super) fn used_up(&self, key: &K, now: Instant) -> Option<Taken> {
         let window = self.by_key.get(key).filter(|window| window.used >= self.limit && !is_over(window.begun, now))?;
-        Some(Taken::of(None, WINDOW.saturating_sub(now.duration_since(window.begun)), false))
+        let left = WINDOW.saturating_sub(now.duration_since(window.begun));
+        Some(Taken { remaining: None, left, evicted: false })
     }
 
     /// The key's running window, which begins now if there was none. Also returns whether it evicted an unexpired one.
@@ -123,16 +104,14 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         self.enqueue(key, begun);
     }
 
-    /// Removes expired windows from the front of the queue; returns the number of examined entries.
-    pub(super) fn remove_expired(&mut self, now: Instant) -> usize {
-        for examined in 0..EXPIRED_PER_TAKE {
+    /// Removes expired windows from the front of the queue.
+    pub(super) fn remove_expired(&mut self, now: Instant) {
+        for _ in 0..EXPIRED_PER_TAKE {
             match self.oldest_first.front() {
                 Some((begun, _)) if is_over(*begun, now) => self.remove_oldest(),
-                Some(_) => return examined + 1,
-                None => return examined,
+                _ => return,
             };
         }
-        EXPIRED_PER_TAKE
     }
 
     /// Appends a window to the queue. Returns whether it evicted an unexpired window.
@@ -195,6 +174,14 @@ mod tests {
         }
     }
 
+    /// Counts a request, which must remove few entries of the queue.
+    fn take<K: Hash + Eq + Clone>(windows: &mut Windows<K>, key: K, now: Instant) -> Taken {
+        let before = windows.oldest_first.len();
+        let taken = windows.take(key, now);
+        assert!(before <= windows.oldest_first.len() + EXPIRED_PER_TAKE, "{taken:?}");
+        taken
+    }
+
     proptest! {
         #[test]
         fn the_table_counts_like_the_model(
@@ -208,9 +195,8 @@ mod tests {
             for (key, millis) in requests {
                 // Most requests come close together; some come much later.
                 now += Duration::from_millis(if millis < 20_000 { millis / 100 } else { millis });
-                let taken = windows.take(key, now);
+                let taken = take(&mut windows, key, now);
                 prop_assert_eq!((taken.remaining, taken.left, taken.evicted), model.take(key, now));
-                prop_assert!(taken.examined <= EXPIRED_PER_TAKE);
                 prop_assert!(windows.by_key.len() <= windows.oldest_first.len());
                 prop_assert!(windows.oldest_first.len() <= capacity);
             }
@@ -224,8 +210,7 @@ mod tests {
         let begun = Instant::now();
         let mut evicted = 0;
         for address in 0..1_000_000_u64 {
-            let taken = windows.take(address, begun + Duration::from_micros(address));
-            assert!(taken.examined <= EXPIRED_PER_TAKE, "{taken:?}");
+            let taken = take(&mut windows, address, begun + Duration::from_micros(address));
             evicted += usize::from(taken.evicted);
         }
         assert_eq!((windows.by_key.len(), windows.oldest_first.len()), (CAPACITY, CAPACITY));
