@@ -7,10 +7,10 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use crate::metrics::BudgetMetrics;
+use crate::{lock::lock, metrics::BudgetMetrics};
 
 /// A budget that holders `K` share.
 pub(crate) struct Budget<K> {
@@ -41,14 +41,9 @@ impl<K: Clone + Eq + Hash> Budget<K> {
 
     /// Takes an amount even if it is over the holder's share, for what can no longer be refused.
     pub(crate) fn force(self: &Arc<Self>, holder: &K, amount: i64) -> Held<K> {
-        self.shares().add(holder, amount);
+        lock(&self.shares).add(holder, amount);
         self.metrics.held.inc_by(amount);
         Held { budget: Arc::clone(self), holder: holder.clone(), amount }
-    }
-
-    /// No code panics while it holds the lock.
-    fn shares(&self) -> MutexGuard<'_, Shares<K>> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,7 +78,7 @@ impl<K: Clone + Eq + Hash> Held<K> {
         if more <= 0 {
             return true;
         }
-        let mut shares = self.budget.shares();
+        let mut shares = lock(&self.budget.shares);
         if !shares.allows(&self.holder, more) {
             drop(shares);
             self.budget.metrics.refused.inc();
@@ -100,7 +95,7 @@ impl<K: Clone + Eq + Hash> Held<K> {
     pub(crate) fn shrink_to(&mut self, amount: i64) {
         let less = self.amount - amount;
         if less > 0 {
-            self.budget.shares().add(&self.holder, -less);
+            lock(&self.budget.shares).add(&self.holder, -less);
             self.budget.metrics.held.dec_by(less);
             self.amount = amount;
         }
@@ -172,11 +167,11 @@ mod tests {
                 }
                 let sum = held.iter().map(|it| it.amount).sum::<i64>();
                 prop_assert!(sum <= 100);
-                prop_assert_eq!((budget.shares().free, metrics.held.get()), (100 - sum, sum));
+                prop_assert_eq!((lock(&budget.shares).free, metrics.held.get()), (100 - sum, sum));
             }
             drop(held);
-            prop_assert!(budget.shares().held.is_empty());
-            prop_assert_eq!((budget.shares().free, metrics.held.get()), (100, 0));
+            prop_assert!(lock(&budget.shares).held.is_empty());
+            prop_assert_eq!((lock(&budget.shares).free, metrics.held.get()), (100, 0));
         }
     }
 }

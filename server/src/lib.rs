@@ -41,6 +41,7 @@ mod gateway;
 mod greeting;
 mod health;
 mod http;
+mod lock;
 mod log;
 mod metrics;
 mod nearest;

@@ -6,10 +6,11 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use super::client_address::{TrustedProxies, network_of};
+use crate::lock::lock;
 
 /// The open connections of every client address. Its size is bounded by the number of open connections.
 pub(crate) struct ConnectionsByAddress {
@@ -57,11 +58,6 @@ impl Drop for Admitted {
             _ => drop(open.remove(address)),
         }
     }
-}
-
-/// No code panics while it holds the lock.
-fn lock(open: &Mutex<HashMap<IpAddr, usize>>) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

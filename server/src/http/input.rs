@@ -5,10 +5,13 @@
 
 use std::{
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use crate::budget::{Budget, Held};
+use crate::{
+    budget::{Budget, Held},
+    lock::lock,
+};
 
 /// As much as hyper's first buffer has, which every connection has anyway.
 const FREE: usize = 8 * 1024;
@@ -38,7 +41,7 @@ impl Input {
 
     /// Counts bytes that were read. Returns whether there is room for them.
     pub(super) fn read(&self, bytes: usize) -> bool {
-        let mut present = self.present();
+        let mut present = lock(&self.present);
         present.bytes = present.bytes.saturating_add(bytes);
         present.last_read = bytes;
         if present.bytes <= FREE {
@@ -58,23 +61,18 @@ impl Input {
 
     /// Whether there was no room for a part of the present request.
     pub(super) fn is_refused(&self) -> bool {
-        self.present().is_refused
+        lock(&self.present).is_refused
     }
 
     /// The present request has ended. Only what was read last can be of the next one.
     pub(super) fn request_ended(&self) {
-        let mut present = self.present();
+        let mut present = lock(&self.present);
         let rest = present.last_read;
         (present.bytes, present.is_refused) = (rest, false);
         match &mut present.held {
             Some(held) if rest > FREE => held.shrink_to(counted(rest)),
             held => *held = None,
         }
-    }
-
-    /// No code panics while it holds the lock.
-    fn present(&self) -> MutexGuard<'_, Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -23,10 +23,10 @@ use warp::{
 
 use super::{
     client_address::{TrustedProxies, network_of},
-    shared_windows::{Local, SharedWindows, lock},
+    shared_windows::{Local, SharedWindows},
     windows::{Taken, Windows},
 };
-use crate::store::Store;
+use crate::{lock::lock, store::Store};
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");

@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     fmt::Display,
     hash::Hash,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,7 +19,10 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::windows::{Taken, Windows};
-use crate::store::{Report, RequestCounts, SharedWindow, Store, WINDOW};
+use crate::{
+    lock::lock,
+    store::{Report, RequestCounts, SharedWindow, Store, WINDOW},
+};
 
 /// The part of the limit that a server admits between two reports. As many again may have been admitted before it knew of the
 /// others' window.
@@ -178,11 +181,6 @@ impl<K: Hash + Ord + Clone + Display> Reporter<K> {
             }
         }
     }
-}
-
-/// No code panics while it holds the lock.
-pub(super) fn lock<K>(windows: &Local<K>) -> std::sync::MutexGuard<'_, Windows<K>> {
-    windows.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::{
     collections::VecDeque,
     io::Write,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
 use prometheus_client::metrics::counter::Counter;
+
+use crate::lock::lock;
 
 /// How much may wait. Further lines are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -37,7 +39,7 @@ impl Queue {
 
     /// Adds a line, or drops it if too much waits. Never waits.
     pub(super) fn push(&self, line: &[u8]) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if waiting.bytes + line.len() > MAX_BYTES {
             waiting.unsaid += 1;
             self.dropped.inc();
@@ -62,12 +64,13 @@ impl Queue {
     /// Waits until all lines are written, for a while.
     pub(super) fn flush(&self, at_most: Duration) {
         let unwritten = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        drop(self.changed.wait_timeout_while(self.lock(), at_most, unwritten));
+        drop(self.changed.wait_timeout_while(lock(&self.waiting), at_most, unwritten));
     }
 
     fn next(&self) -> Vec<u8> {
         let is_empty = |waiting: &mut Waiting| waiting.lines.is_empty();
-        let mut waiting = self.changed.wait_while(self.lock(), is_empty).unwrap_or_else(PoisonError::into_inner);
+        let mut waiting =
+            self.changed.wait_while(lock(&self.waiting), is_empty).unwrap_or_else(PoisonError::into_inner);
         waiting.is_writing = true;
         let line = waiting.lines.pop_front().unwrap_or_default();
         waiting.bytes -= line.len();
@@ -76,7 +79,7 @@ impl Queue {
 
     /// Ends the writing of a line. Returns how many lines were dropped, if there is room to say so.
     fn wrote(&self, is_written: bool) -> Option<u64> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         waiting.is_writing = false;
         if !is_written {
             waiting.unsaid += 1;
@@ -85,10 +88,6 @@ impl Queue {
         self.changed.notify_all();
         let is_said = is_written && waiting.unsaid > 0 && waiting.bytes <= MAX_BYTES / 2;
         is_said.then(|| std::mem::take(&mut waiting.unsaid))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,11 +143,11 @@ mod tests {
         let line = vec![b'x'; MAX_BYTES / 4];
         // One is being written, four wait.
         queue.push(b"first");
-        while !queue.lock().is_writing {
+        while !lock(&queue.waiting).is_writing {
             thread::yield_now();
         }
         (0..7).for_each(|_| queue.push(&line));
-        assert_eq!((queue.lock().lines.len(), queue.dropped.get()), (4, 3));
+        assert_eq!((lock(&queue.waiting).lines.len(), queue.dropped.get()), (4, 3));
         (0..6).for_each(|_| reads.send(false).unwrap());
         let read: Vec<String> = lines.iter().take(6).collect();
         assert_eq!((&*read[0], &*read[5], read[4].len()), ("first", "3 dropped", line.len()));

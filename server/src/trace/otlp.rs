@@ -3,7 +3,7 @@
 use std::{
     env,
     fmt::Display,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock},
     time::Duration,
 };
 
@@ -27,6 +27,7 @@ use warp::{
 use super::events::RecentEvents;
 use crate::{
     failure::Failure,
+    lock::lock,
     store::{Change, CommitError, Committed, Store, Write},
 };
 
@@ -84,10 +85,6 @@ impl Traces {
         let span = self.tracer.span_builder(name).with_kind(kind).with_attributes(attributes);
         parent.with_span(span.start_with_context(&self.tracer, parent))
     }
-
-    fn recent(&self) -> MutexGuard<'_, RecentEvents> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Ends a span as failed if its work failed.
@@ -138,7 +135,7 @@ pub(crate) async fn commit(store: &Store, change: Change) -> Result<Committed, C
     }
     let span = traces.span("commit".to_owned(), SpanKind::Internal, Vec::new(), &parent);
     // Before the commit: another task may send the webhook before this one goes on.
-    events.into_iter().for_each(|event| traces.recent().insert(event, span.span().span_context().clone()));
+    events.into_iter().for_each(|event| lock(&traces.events).insert(event, span.span().span_context().clone()));
     let outcome = store.commit(change).with_context(span.clone()).await;
     end_span(&span, &outcome);
     outcome
@@ -151,7 +148,7 @@ pub(crate) fn same_trace<F: Future>(work: F) -> impl Future<Output = F::Output> 
 
 /// Surrounds a delivery attempt with the trace of its event.
 pub(crate) fn attempts_of<F: Future>(event: Option<&EventId>, attempt: F) -> impl Future<Output = F::Output> {
-    let context = match TRACES.get().and_then(|traces| traces.recent().get(event?)) {
+    let context = match TRACES.get().and_then(|traces| lock(&traces.events).get(event?)) {
         Some(span) => Context::new().with_remote_span_context(span),
         None => Context::current(),
     };
