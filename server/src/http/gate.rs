@@ -1,25 +1,27 @@
 //! The checks before every handler, in this order: API key, rate limit, method, permission, names of query parameters.
 
-use std::{future::ready, sync::Arc};
+use std::{future::ready, sync::Arc, time::Duration};
 
-use payments_core::ErrorCode;
+use payments_core::{ErrorCode, LoggedRequest, Timestamp, UnknownFields};
 use tokio::time::Instant;
 use warp::{
-    http::{HeaderMap, header},
+    http::{HeaderMap, StatusCode, header},
     reply::Response,
 };
 
 use super::{
-    head::Head,
+    head::{Described, Head},
     limit::Verdict,
     page, parameters,
-    reply::Problem,
+    reply::{Outcome, Problem},
     request::Request,
-    requests,
     route::{Access, Found},
     server::Server,
 };
 use crate::service::{Caller, Refused, Service};
+
+/// The path of the log of requests. Reading the log is not logged.
+pub(super) const REQUEST_LOG: &str = "/api/v1/requests";
 
 /// Checks a request that has a route and calls its handler.
 pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
@@ -30,7 +32,7 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     let (verdict, handling) = match found.route.access {
         Access::Keyed(needed, handle) => match authenticate(&server, &head).await {
             Ok((caller, service)) => {
-                if found.route.template != requests::PATH {
+                if found.route.template != REQUEST_LOG {
                     logged_for = Some((Arc::clone(&caller), Arc::clone(&service)));
                 }
                 request.service = service;
@@ -66,12 +68,42 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
         (None, None) => handling.await,
     };
     if let Some((caller, service)) = logged_for {
-        requests::note(&service, &head, &caller, begun.elapsed(), &outcome);
+        note(&service, &head, &caller, begun.elapsed(), &outcome);
     }
     outcome.unwrap_or_else(|problem| match found.route.access {
         Access::Page(_) => page::refusal(&head.parts.headers, problem),
         _ => problem.into_response(),
     })
+}
+
+/// Notes a request that a key authenticated.
+fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &Outcome) {
+    let (status, error) = match outcome {
+        Ok(response) => (response.status(), None),
+        Err(problem) => (problem.status(), Some(problem.code())),
+    };
+    let describe = || {
+        let ended_at = service.ambient.now();
+        let Described { id, method, path } = head.described();
+        let took = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
+        LoggedRequest {
+            id: id.to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            status: status.as_u16(),
+            error: error.cloned(),
+            key_last4: caller.last4.clone(),
+            duration_ms: took,
+            created_at: Timestamp::from_millis(ended_at.as_millis() - i64::from(took)).unwrap_or(ended_at),
+            count: None,
+            unknown: UnknownFields::new(),
+        }
+    };
+    match status {
+        // No limit bounds these.
+        StatusCode::TOO_MANY_REQUESTS => service.request_log.note_refusal(&caller.scope, describe()),
+        _ => service.request_log.note(&caller.scope, status.as_u16(), describe),
+    }
 }
 
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of

@@ -5,14 +5,16 @@
 
 use std::{
     net::IpAddr,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock},
 };
 
 use hyper::server::conn::http1;
 use payments_core::ErrorCode;
+use serde::Serialize;
 use warp::http::{HeaderValue, request::Parts};
 
 use super::{limit::Verdict, lingering::Lingering, reply::Problem, route::Found};
+use crate::lock::lock;
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -20,6 +22,10 @@ const MAX_URI_BYTES: usize = 8 * 1024;
 const MAX_FIELDS: usize = 64;
 /// Maximum length of request line and header fields together (431 beyond).
 const MAX_HEAD_BYTES: usize = 16 * 1024;
+
+/// How many characters of a method, a path and an id are logged. All that the API knows are shorter.
+const LONGEST_METHOD: usize = 16;
+const LONGEST_TEXT: usize = 160;
 
 /// hyper's limits: more fields than we allow, and the longest URI that it supports.
 const READ_FIELDS: usize = 256;
@@ -47,8 +53,29 @@ pub(super) struct Head {
 impl Head {
     /// The body; `None` the second time.
     pub(super) fn take_body(&self) -> Option<Lingering> {
-        self.body.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.body).take()
     }
+
+    pub(super) fn described(&self) -> Described<'_> {
+        Described {
+            id: beginning(self.id.to_str().unwrap_or_default(), LONGEST_TEXT),
+            method: beginning(self.parts.method.as_str(), LONGEST_METHOD),
+            path: beginning(self.parts.uri.path(), LONGEST_TEXT),
+        }
+    }
+}
+
+/// What the logs say of a request. A client may send 16 KiB of a method or a path.
+#[derive(Serialize)]
+pub(super) struct Described<'h> {
+    pub(super) id: &'h str,
+    pub(super) method: &'h str,
+    pub(super) path: &'h str,
+}
+
+/// At most so many characters of a text's beginning.
+pub(super) fn beginning(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 /// The addresses of a request's sender.
@@ -78,4 +105,18 @@ pub(super) fn check(head: &Parts) -> Result<(), Problem> {
         return Err(Problem::new(ErrorCode::HeadersTooLarge, message));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_text_has_whole_characters() {
+        for (text, characters, beginning_of) in
+            [("abc", 3, "abc"), ("abc", 2, "ab"), ("éé", 1, "é"), ("টাকা", 2, "টা"), ("", 5, ""), ("a", 0, "")]
+        {
+            assert_eq!(beginning(text, characters), beginning_of, "{text}");
+        }
+    }
 }

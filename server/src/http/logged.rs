@@ -8,7 +8,6 @@ use std::{
     sync::Arc,
 };
 
-use serde::Serialize;
 use tokio::task_local;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::{
@@ -19,10 +18,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::{
-    head::Head,
-    requests::{LONGEST_METHOD, LONGEST_TEXT, beginning},
-};
+use super::head::{Described, Head};
 use crate::terminal;
 
 task_local! {
@@ -34,14 +30,6 @@ task_local! {
 pub(crate) struct WithRequest<F> {
     format: F,
     is_json: bool,
-}
-
-/// What a line says of a request.
-#[derive(Serialize)]
-struct Described<'r> {
-    id: &'r str,
-    method: &'r str,
-    path: &'r str,
 }
 
 impl<F> WithRequest<F> {
@@ -69,18 +57,14 @@ impl<F> WithRequest<F> {
     }
 
     fn add(&self, line: &mut String, head: &Head) -> fmt::Result {
-        // A client may send 16 KiB of them.
-        let path = beginning(head.parts.uri.path(), LONGEST_TEXT);
-        let method = beginning(head.parts.method.as_str(), LONGEST_METHOD);
-        let request = Described { id: head.id.to_str().unwrap_or_default(), method, path };
         let end = line.trim_end();
         if self.is_json {
             line.truncate(end.strip_suffix('}').unwrap_or(end).len());
-            let request = serde_json::to_string(&request).map_err(|_| fmt::Error)?;
+            let request = serde_json::to_string(&head.described()).map_err(|_| fmt::Error)?;
             return writeln!(line, r#","request":{request}}}"#);
         }
         line.truncate(end.len());
-        let Described { id, method, path } = request;
+        let Described { id, method, path } = head.described();
         writeln!(line, " request{{id={id} method={method} path={path:?}}}")
     }
 }

@@ -12,8 +12,8 @@ use url::form_urlencoded;
 use warp::http::Method;
 
 use super::{
+    head::beginning,
     reference::DESCRIPTION,
-    requests::beginning,
     route::{Access, Route},
 };
 use crate::nearest::nearest;

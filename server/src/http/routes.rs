@@ -43,7 +43,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account/transactions.csv", Keyed(AccountRead, |c, r| Box::pin(transactions::table(c, r)))),
     route(GET, "/api/v1/events", Keyed(PaymentsRead, |c, r| Box::pin(events::list(c, r)))),
     route(GET, "/api/v1/events/{id}", Keyed(PaymentsRead, |c, r| Box::pin(events::retrieve(c, r)))),
-    route(GET, requests::PATH, Keyed(AccountRead, |c, r| Box::pin(requests::list(c, r)))),
+    route(GET, gate::REQUEST_LOG, Keyed(AccountRead, |c, r| Box::pin(requests::list(c, r, find)))),
     route(GET, "/api/v1/webhooks", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::list(c, r)))),
     route(POST, "/api/v1/webhooks", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::create(c, r)))),
     route(GET, "/api/v1/webhooks/deliveries", Keyed(WebhooksRead, |c, r| Box::pin(webhooks::deliveries(c, r)))),
