@@ -83,7 +83,7 @@ pub fn run_command() -> ExitCode {
 fn start() -> Result<(), Failure> {
     let config = Config::read(std::env::args_os())?;
     owner::act_as_owner_of(&config.command.directories())?;
-    log::start(config.command.serve_args().map(|serve| serve.log_format))?;
+    log::subscriber::start(config.command.serve_args().map(|serve| serve.log_format))?;
     let runtime = tokio::runtime::Runtime::new()?;
     let outcome = runtime.block_on(run(config));
     // Abandon tasks that still wait for others.
