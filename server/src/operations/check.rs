@@ -9,7 +9,7 @@ use crate::{
 
 /// Checks every record of a store.
 pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, Failure> {
-    let bar = progress::bar("checking", store)?;
+    let bar = progress::bar("checking", || store.records())?;
     let checked = store.check(&mut |done| bar.set_position(done))?;
     bar.finish_and_clear();
     Ok(checked)

@@ -110,7 +110,7 @@ fn write_records(
     period: Period,
     mut rows: Rows<impl Write>,
 ) -> Result<(), Failure> {
-    let bar = progress::bar("exporting", store)?;
+    let bar = progress::bar("exporting", || store.records())?;
     match records {
         ExportedRecords::Deliveries => {
             for outgoing in bar.wrap_iter(store.each_delivery()) {

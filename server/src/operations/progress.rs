@@ -4,15 +4,10 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::store::{Snapshot, StoreError};
+use crate::store::StoreError;
 
 /// Shows a bar on the standard error stream if that is a terminal. Counts the records only then.
-pub(super) fn bar(what: &'static str, store: &dyn Snapshot) -> Result<ProgressBar, StoreError> {
-    bar_of(what, || store.records())
-}
-
-/// As [`bar`], of a number of records.
-pub(super) fn bar_of(
+pub(super) fn bar(
     what: &'static str,
     records: impl FnOnce() -> Result<u64, StoreError>,
 ) -> Result<ProgressBar, StoreError> {

@@ -44,7 +44,7 @@ pub(crate) fn compare(
     values: u64,
     what_to_do: &str,
 ) -> Result<Contents, Failure> {
-    let bar = progress::bar_of("comparing", || Ok(values))?;
+    let bar = progress::bar("comparing", || Ok(values))?;
     let (mut contents, mut digest) = (Contents::default(), ValueDigest::default());
     let (mut differing, mut first): (u64, Option<Difference>) = (0, None);
     let (mut ours, mut theirs) = (Values::of(source), Values::of(target));

@@ -45,7 +45,7 @@ pub(super) fn next(migration: &Migration) -> Migration {
 
 /// Moves the values that are left.
 pub(super) fn move_values(source: &dyn Snapshot, target: &Target, begun: Migration) -> Result<Migration, Failure> {
-    let bar = progress::bar_of("moving", || source.records())?;
+    let bar = progress::bar("moving", || source.records())?;
     let mut after = begun.after.as_ref().map(hex::decode).transpose().map_err(|error| {
         format!("the target does not say how far the migration has come: {error}; empty it and run it again")
     })?;
