@@ -4,6 +4,7 @@
 use std::{fs, io, path::absolute, sync::Arc};
 
 use payments_core::Timestamp;
+use serde_json::json;
 
 use crate::{
     admin_socket,
@@ -18,10 +19,9 @@ use crate::{
     log,
     metrics::Metrics,
     no_store::no_store_in,
-    operations::print_backup,
     service::{AdminReply, AdminRequest, AppRow, Directory, KeyRow, RefundRow, ReviewRow, WorkspaceRow},
     store::{
-        Location, Store,
+        BackedUp, Location, Store,
         embedded::{self, EmbeddedStore},
         postgres::PostgresStore,
     },
@@ -30,8 +30,9 @@ use crate::{
 
 /// Executes a command and prints its result.
 pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
-    let (request, AdminArgs { data, json }) = request(command)?;
-    let location = data.location()?;
+    let AdminArgs { data, json } = command.args();
+    let (location, json) = (data.location()?, *json);
+    let request = request(command)?;
     if request.shows_key() && terminal::is_discarded() {
         return Err("the standard output is closed or /dev/null, so nobody would see the key; none was created".into());
     }
@@ -94,67 +95,56 @@ fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), Fai
     Ok(())
 }
 
-/// Converts a command to the service's request.
-fn request(command: AdminCommand) -> io::Result<(AdminRequest, AdminArgs)> {
+/// The service's request for a command.
+fn request(command: AdminCommand) -> io::Result<AdminRequest> {
     Ok(match command {
-        AdminCommand::Workspaces(Admin { command: WorkspacesCommand::Create { name }, args }) => {
-            (AdminRequest::CreateWorkspace { name }, args)
-        }
-        AdminCommand::Keys(Admin {
-            command: KeysCommand::Create { workspace, environment, app, app_only, name, scopes, expires_at },
-            args,
-        }) => {
-            let request = AdminRequest::CreateKey {
-                workspace,
-                environment,
-                app,
-                only_its_app: app_only,
-                name,
-                scopes,
-                expires_at,
-            };
-            (request, args)
-        }
-        AdminCommand::Workspaces(Admin { command: WorkspacesCommand::List, args }) => {
-            (AdminRequest::ListWorkspaces, args)
-        }
-        AdminCommand::Apps(Admin { command: AppsCommand::List, args }) => (AdminRequest::ListApps, args),
-        AdminCommand::Keys(Admin { command: KeysCommand::List, args }) => (AdminRequest::ListKeys, args),
-        AdminCommand::Keys(Admin { command: KeysCommand::Revoke { id }, args }) => {
-            (AdminRequest::RevokeKey { id }, args)
-        }
-        AdminCommand::Keys(Admin { command: KeysCommand::Rotate { id, overlap }, args }) => {
-            (AdminRequest::RotateKey { id, overlap_seconds: overlap.unwrap_or(0) }, args)
-        }
-        AdminCommand::Apps(Admin {
-            command: AppsCommand::Create { workspace, name, redirect_uris, webhook_url, logo_url, colour },
-            args,
-        }) => {
-            let (webhook_url, brand) = (webhook_url.map(String::from), Brand { logo_url, colour });
-            (AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand }, args)
-        }
-        AdminCommand::Apps(Admin { command: AppsCommand::Update { id, logo_url, colour }, args }) => {
-            (AdminRequest::UpdateApp { id, logo_url, colour }, args)
-        }
-        AdminCommand::Refunds(Admin { command: RefundsCommand::List, args }) => (AdminRequest::ListRefunds, args),
-        AdminCommand::Refunds(Admin { command: RefundsCommand::Settle { refund, reference }, args }) => {
-            (AdminRequest::SettleRefund { refund, reference }, args)
-        }
-        AdminCommand::Deliveries(Admin { command, args }) => {
-            let request = match command {
-                DeliveriesCommand::Resend { delivery } => AdminRequest::ResendDelivery { delivery },
-                DeliveriesCommand::Recover { webhook, since, until } => {
-                    AdminRequest::RecoverWebhook { webhook, since, until }
+        AdminCommand::Workspaces(Admin { command, .. }) => match command {
+            WorkspacesCommand::Create { name } => AdminRequest::CreateWorkspace { name },
+            WorkspacesCommand::List => AdminRequest::ListWorkspaces,
+        },
+        AdminCommand::Keys(Admin { command, .. }) => match command {
+            KeysCommand::Create { workspace, environment, app, app_only, name, scopes, expires_at } => {
+                AdminRequest::CreateKey {
+                    workspace,
+                    environment,
+                    app,
+                    only_its_app: app_only,
+                    name,
+                    scopes,
+                    expires_at,
                 }
-            };
-            (request, args)
-        }
-        AdminCommand::Reconcile(Admin { command: ReconcileCommand::List, args }) => (AdminRequest::ListReviews, args),
-        AdminCommand::Reconcile(Admin {
-            command: ReconcileCommand::Resolve { payment, note, outcome, transaction },
-            args,
-        }) => (AdminRequest::ResolveReview { payment, note, outcome, transaction }, args),
-        AdminCommand::Backup { directory, args } => (AdminRequest::BackUp { directory: absolute(directory)? }, args),
+            }
+            KeysCommand::List => AdminRequest::ListKeys,
+            KeysCommand::Revoke { id } => AdminRequest::RevokeKey { id },
+            KeysCommand::Rotate { id, overlap } => {
+                AdminRequest::RotateKey { id, overlap_seconds: overlap.unwrap_or(0) }
+            }
+        },
+        AdminCommand::Apps(Admin { command, .. }) => match command {
+            AppsCommand::Create { workspace, name, redirect_uris, webhook_url, logo_url, colour } => {
+                let (webhook_url, brand) = (webhook_url.map(String::from), Brand { logo_url, colour });
+                AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand }
+            }
+            AppsCommand::Update { id, logo_url, colour } => AdminRequest::UpdateApp { id, logo_url, colour },
+            AppsCommand::List => AdminRequest::ListApps,
+        },
+        AdminCommand::Refunds(Admin { command, .. }) => match command {
+            RefundsCommand::List => AdminRequest::ListRefunds,
+            RefundsCommand::Settle { refund, reference } => AdminRequest::SettleRefund { refund, reference },
+        },
+        AdminCommand::Deliveries(Admin { command, .. }) => match command {
+            DeliveriesCommand::Resend { delivery } => AdminRequest::ResendDelivery { delivery },
+            DeliveriesCommand::Recover { webhook, since, until } => {
+                AdminRequest::RecoverWebhook { webhook, since, until }
+            }
+        },
+        AdminCommand::Reconcile(Admin { command, .. }) => match command {
+            ReconcileCommand::List => AdminRequest::ListReviews,
+            ReconcileCommand::Resolve { payment, note, outcome, transaction } => {
+                AdminRequest::ResolveReview { payment, note, outcome, transaction }
+            }
+        },
+        AdminCommand::Backup { directory, .. } => AdminRequest::BackUp { directory: absolute(directory)? },
     })
 }
 
@@ -213,6 +203,23 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
         true => Err("its reader has gone".into()),
         false => Ok(()),
     }
+}
+
+/// Reads back a backup that was made, and prints what it holds.
+fn print_backup(made: &BackedUp, json: bool, out: &mut Output) -> Result<(), Failure> {
+    let BackedUp { directory, from, to } = made;
+    let (records, payments) = embedded::count_backup(directory).map_err(|error| {
+        format!(
+            "the backup was made, but this command cannot read it: {error}; a server that runs as a service may have a /tmp of \
+             its own"
+        )
+    })?;
+    if json {
+        let line = json!({"directory": directory, "records": records, "payments": payments, "from": from, "to": to});
+        return Ok(out.json(&line)?);
+    }
+    let directory = directory.display();
+    Ok(out.line(format_args!("{directory} holds {records} records, {payments} of them payments, up to change {to}"))?)
 }
 
 fn key_row(row: &KeyRow) -> String {

@@ -101,13 +101,7 @@ impl Command {
             Self::Check(args) => Some(&args.data),
             Self::Export(args) => Some(&args.data),
             Self::Restore(args) => Some(&args.admin.data),
-            Self::Migrate(_)
-            | Self::Listen(_)
-            | Self::Trigger(_)
-            | Self::Reset(_)
-            | Self::Health(_)
-            | Self::Completions { .. }
-            | Self::Man { .. } => None,
+            _ => None,
         }
     }
 
@@ -152,7 +146,7 @@ pub(crate) enum AdminCommand {
 }
 
 impl AdminCommand {
-    fn args(&self) -> &AdminArgs {
+    pub(crate) fn args(&self) -> &AdminArgs {
         match self {
             Self::Workspaces(Admin { args, .. })
             | Self::Keys(Admin { args, .. })

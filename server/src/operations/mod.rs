@@ -1,6 +1,5 @@
 //! Operations on a whole store: check, export, migrate, restore, scheduled backups. And the check of its surroundings.
 
-mod backup;
 mod check;
 mod doctor;
 mod export;
@@ -10,7 +9,6 @@ mod progress;
 mod restore;
 mod schedule;
 
-pub(crate) use backup::print_backup;
 pub(crate) use check::check;
 pub(crate) use doctor::doctor;
 pub(crate) use export::export;
