@@ -16,13 +16,8 @@ use crate::{
     terminal::Output,
 };
 
-/// What was found out about one thing.
-struct Finding {
-    verdict: Verdict,
-    about: &'static str,
-    /// What was found, and what to do if it is not in order.
-    text: String,
-}
+/// What was found out about one thing, and what to do if it is not in order.
+struct Finding(Verdict, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -43,43 +38,42 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl Finding {
-    fn in_order(about: &'static str, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::InOrder, about, text: text.into() }
-    }
+fn in_order(text: impl Into<String>) -> Finding {
+    Finding(Verdict::InOrder, text.into())
+}
 
-    fn warning(about: &'static str, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, about, text: text.into() }
-    }
+fn warning(text: impl Into<String>) -> Finding {
+    Finding(Verdict::Warning, text.into())
+}
 
-    fn failed(about: &'static str, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Failed, about, text: text.into() }
-    }
+fn failed(text: impl Into<String>) -> Finding {
+    Finding(Verdict::Failed, text.into())
 }
 
 /// Checks everything and prints a line for each finding. Returns an error if the server cannot work like this.
 pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let location = args.data.location()?;
     let probes = probe(&credentials, args.gateway_proxy.clone()).await?;
-    let mut findings = settings::check(args, &credentials);
-    findings.push(store::check(&location).await);
-    findings.push(store::check_listen(args, &location).await);
+    let settings = settings::check(args, &credentials);
+    let mut findings: Vec<_> = settings.into_iter().map(|finding| ("configuration", finding)).collect();
+    findings.push(("store", store::check(&location).await));
+    findings.push(("address", store::check_listen(args, &location).await));
     if let Location::Directory(directory) = &location {
-        findings.push(host::check_permissions(directory));
-        findings
-            .extend([Some(directory), args.backup_dir.as_ref()].into_iter().flatten().map(|it| host::check_disk(it)));
+        findings.push(("permissions", host::check_permissions(directory)));
+        let directories = [Some(directory), args.backup_dir.as_ref()].into_iter().flatten();
+        findings.extend(directories.map(|directory| ("disk", host::check_disk(directory))));
     }
-    findings.push(host::check_descriptors(args.max_connections));
+    findings.push(("descriptors", host::check_descriptors(args.max_connections)));
     let gateways_time = probes.iter().find_map(|probe| probe.answer.as_ref().ok()?.date);
-    findings.push(host::check_clock(&location, SystemTime::now(), gateways_time));
-    findings.extend(probes.iter().map(reachable));
-    findings.extend(token::check(args, credentials, location).await);
+    findings.push(("clock", host::check_clock(&location, SystemTime::now(), gateways_time)));
+    findings.extend(probes.iter().map(|probe| ("gateway", reachable(probe))));
+    findings.extend(token::check(args, credentials, location).await.map(|finding| ("token", finding)));
 
     let mut out = Output::new();
-    for Finding { verdict, about, text } in &findings {
+    for (about, Finding(verdict, text)) in &findings {
         out.line(format_args!("{verdict:<8} {about:<14} {text}"))?;
     }
-    match findings.iter().filter(|finding| finding.verdict == Verdict::Failed).count() {
+    match findings.iter().filter(|(_, Finding(verdict, _))| *verdict == Verdict::Failed).count() {
         0 => Ok(()),
         failed => Err(format!("{failed} of {} checks failed", findings.len()).into()),
     }
@@ -87,15 +81,10 @@ pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result
 
 fn reachable(Probe { gateway, url, answer }: &Probe) -> Finding {
     match answer {
-        Ok(answer) => {
-            Finding::in_order("gateway", format!("{gateway} answers at {url} in {} ms", answer.took.as_millis()))
-        }
-        Err(error) => Finding::failed(
-            "gateway",
-            format!(
-                "{gateway} cannot be reached at {url}: {error}; check DNS, firewall and TLS certificates of this machine, or \
-                 set --gateway-proxy"
-            ),
-        ),
+        Ok(answer) => in_order(format!("{gateway} answers at {url} in {} ms", answer.took.as_millis())),
+        Err(error) => failed(format!(
+            "{gateway} cannot be reached at {url}: {error}; check DNS, firewall and TLS certificates of this machine, or set \
+             --gateway-proxy"
+        )),
     }
 }

@@ -12,7 +12,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::Finding;
+use super::{Finding, failed, in_order, warning};
 use crate::{descriptors, file_modes, store::Location};
 
 const MIB: u64 = 1024 * 1024;
@@ -29,29 +29,20 @@ pub(super) fn check_permissions(directory: &Path) -> Finding {
     let (name, place) = (directory.display(), existing(&directory));
     if let Err(error) = access(&place, Access::WRITE_OK | Access::EXEC_OK) {
         let (place, user) = (place.display(), geteuid().as_raw());
-        return Finding::failed(
-            "permissions",
-            format!(
-                "user {user} cannot write {place}: {error}; run chown {user} on it, or run the server as its owner"
-            ),
-        );
+        return failed(format!(
+            "user {user} cannot write {place}: {error}; run chown {user} on it, or run the server as its owner"
+        ));
     }
     match file_modes::readable_by_others(&place).as_deref() {
-        Ok([]) => Finding::in_order("permissions", format!("only this user can read {name}")),
+        Ok([]) => in_order(format!("only this user can read {name}")),
         // Nothing of ours is in a directory above.
-        Ok(_) if place != directory => Finding::in_order("permissions", format!("this user can make {name}")),
-        Ok(found) => Finding::warning(
-            "permissions",
-            format!(
-                "other users can read {} files in {name}, which holds webhook secrets; run chmod -R go= on it, and rotate the \
+        _ if place != directory => in_order(format!("this user can make {name}")),
+        Ok(found) => warning(format!(
+            "other users can read {} files in {name}, which holds webhook secrets; run chmod -R go= on it, and rotate the \
                  secrets",
-                found.len()
-            ),
-        ),
-        Err(_) if place != directory => Finding::in_order("permissions", format!("this user can make {name}")),
-        Err(error) => {
-            Finding::failed("permissions", format!("{name} cannot be read: {error}; run the server as its owner"))
-        }
+            found.len()
+        )),
+        Err(error) => failed(format!("{name} cannot be read: {error}; run the server as its owner")),
     }
 }
 
@@ -61,20 +52,18 @@ pub(super) fn check_disk(directory: &Path) -> Finding {
     let name = place.display();
     let disk = match statvfs(&place) {
         Ok(disk) => disk,
-        Err(error) => return Finding::failed("disk", format!("the disk of {name} cannot be asked: {error}")),
+        Err(error) => return failed(format!("the disk of {name} cannot be asked: {error}")),
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let text = format!("{} MiB are free on the disk of {name}", free / MIB);
     match free {
         // Some file systems have no fixed number of files.
         _ if disk.f_files > 0 && disk.f_favail < 1000 => {
-            Finding::failed("disk", format!("{} more files fit on the disk of {name}; remove some", disk.f_favail))
+            failed(format!("{} more files fit on the disk of {name}; remove some", disk.f_favail))
         }
-        ..LEAST_FREE => Finding::failed("disk", format!("{text}; make room, or put the data on another disk")),
-        LEAST_FREE..LITTLE_FREE => {
-            Finding::warning("disk", format!("{text}; make room before the server refuses changes"))
-        }
-        _ => Finding::in_order("disk", text),
+        ..LEAST_FREE => failed(format!("{text}; make room, or put the data on another disk")),
+        LEAST_FREE..LITTLE_FREE => warning(format!("{text}; make room before the server refuses changes")),
+        _ => in_order(text),
     }
 }
 
@@ -82,7 +71,7 @@ pub(super) fn check_disk(directory: &Path) -> Finding {
 pub(super) fn check_descriptors(asked: Option<u32>) -> Finding {
     let limit = descriptors::raise_limit();
     match descriptors::divide(limit, asked) {
-        Err(error) => Finding::failed("descriptors", error.to_string()),
+        Err(error) => failed(error.to_string()),
         Ok(shares) => {
             let text = format!(
                 "{limit} open files: {} connections, {} webhook requests at once",
@@ -91,13 +80,10 @@ pub(super) fn check_descriptors(asked: Option<u32>) -> Finding {
             let wanted =
                 asked.map_or(descriptors::DEFAULT_CONNECTIONS, |asked| usize::try_from(asked).unwrap_or(usize::MAX));
             match shares.connections < wanted {
-                true => Finding::warning(
-                    "descriptors",
-                    format!(
-                        "{text}; for {wanted} connections raise the hard limit, `ulimit -Hn` or systemd's LimitNOFILE"
-                    ),
-                ),
-                false => Finding::in_order("descriptors", text),
+                true => warning(format!(
+                    "{text}; for {wanted} connections raise the hard limit, `ulimit -Hn` or systemd's LimitNOFILE"
+                )),
+                false => in_order(text),
             }
         }
     }
@@ -115,16 +101,16 @@ pub(super) fn check_clock(location: &Location, now: SystemTime, gateway: Option<
     if let Some(written) = written.filter(|written| *written > now + CLOCK_TOLERANCE) {
         let text =
             format!("it is {shown} by the clock, and the store was written later, at {}; {mend}", text_of(written));
-        return Finding::failed("clock", text);
+        return failed(text);
     }
     let Some(gateway) = gateway else {
-        return Finding::in_order("clock", format!("it is {shown} by the clock; no gateway to compare it with"));
+        return in_order(format!("it is {shown} by the clock; no gateway to compare it with"));
     };
     let off = gateway.duration_since(now).unwrap_or_else(|error| error.duration());
     let compared = format!("it is {shown} by the clock, and {} by a gateway's", text_of(gateway));
     match off > CLOCK_TOLERANCE {
-        true => Finding::failed("clock", format!("{compared}; {mend}")),
-        false => Finding::in_order("clock", format!("{compared}, less than {tolerance} s off")),
+        true => failed(format!("{compared}; {mend}")),
+        false => in_order(format!("{compared}, less than {tolerance} s off")),
     }
 }
 
@@ -164,7 +150,7 @@ mod tests {
             (now, Some(now + minutes(3)), Verdict::Failed),
             (now, Some(now - minutes(3)), Verdict::Failed),
         ] {
-            assert_eq!(check_clock(&location, now, gateway).verdict, verdict);
+            assert_eq!(check_clock(&location, now, gateway).0, verdict);
         }
     }
 
@@ -173,6 +159,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(existing(&directory.path().join("a/b")), directory.path());
         let found = check_disk(&directory.path().join("a/b"));
-        assert!(found.text.contains(directory.path().to_str().unwrap()), "{}", found.text);
+        assert!(found.1.contains(directory.path().to_str().unwrap()), "{}", found.1);
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::net::UnixStream;
 
-use super::Finding;
+use super::{Finding, failed, in_order, warning};
 use crate::{
     admin_socket,
     cli::ServeArgs,
@@ -22,23 +22,19 @@ pub(super) async fn check(location: &Location) -> Finding {
         Location::Directory(directory) if embedded::is_there(directory) => {
             let name = absolute(directory).unwrap_or_else(|_| directory.clone());
             let served = if is_served(directory).await { "a server runs on it" } else { "no server runs on it" };
-            Finding::in_order("store", format!("{}; {served}", name.display()))
+            in_order(format!("{}; {served}", name.display()))
         }
         Location::Directory(directory) => {
             let missing = no_store_in(directory, "--data-dir");
-            Finding::warning("store", format!("{missing}; `serve` makes a new store there"))
+            warning(format!("{missing}; `serve` makes a new store there"))
         }
         Location::Database(target) => match target.has_tables().await {
             Ok(true) => match target.prove().await {
-                Ok(()) => {
-                    Finding::in_order("store", format!("{target}; its role has the privileges that a server needs"))
-                }
-                Err(error) => Finding::failed("store", format!("{target}: {error}")),
+                Ok(()) => in_order(format!("{target}; its role has the privileges that a server needs")),
+                Err(error) => failed(format!("{target}: {error}")),
             },
-            Ok(false) => {
-                Finding::warning("store", format!("there is no store in {target}; `serve` makes a new one there"))
-            }
-            Err(error) => Finding::failed("store", format!("{target}: {error}")),
+            Ok(false) => warning(format!("there is no store in {target}; `serve` makes a new one there")),
+            Err(error) => failed(format!("{target}: {error}")),
         },
     }
 }
@@ -48,13 +44,11 @@ pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Findi
     let address = args.listen;
     let is_served = matches!(location, Location::Directory(directory) if is_served(directory).await);
     match TcpListener::bind(address) {
-        Ok(_) => Finding::in_order("address", format!("{address} is free")),
+        Ok(_) => in_order(format!("{address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse && is_served => {
-            Finding::in_order("address", format!("{address} is in use, by the server that runs on this store"))
+            in_order(format!("{address} is in use, by the server that runs on this store"))
         }
-        Err(error) => {
-            Finding::failed("address", format!("cannot listen on {address}: {error}; choose another with --listen"))
-        }
+        Err(error) => failed(format!("cannot listen on {address}: {error}; choose another with --listen")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Timestamp;
 use tokio_util::task::TaskTracker;
 
-use super::{super::Failure, Finding};
+use super::{super::Failure, Finding, failed, in_order, warning};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
@@ -46,14 +46,11 @@ pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: 
         },
     };
     Some(match asked {
-        Asked::Granted(until) => Finding::in_order("token", format!("bKash granted a token, valid until {until}")),
-        Asked::Refused(error) => {
-            Finding::failed("token", format!("{error}; check the credentials of bKash and the server's log"))
+        Asked::Granted(until) => in_order(format!("bKash granted a token, valid until {until}")),
+        Asked::Refused(error) => failed(format!("{error}; check the credentials of bKash and the server's log")),
+        Asked::Not(why) => {
+            warning(format!("bKash was not asked for a token, which would show that its credentials are right: {why}"))
         }
-        Asked::Not(why) => Finding::warning(
-            "token",
-            format!("bKash was not asked for a token, which would show that its credentials are right: {why}"),
-        ),
     })
 }
 
