@@ -1,10 +1,6 @@
 //! `/api/v1/openapi.json`, the OpenAPI document, and `/docs`, the API reference with its guides.
 
-use bytes::Bytes;
-use warp::{
-    http::{StatusCode, header},
-    reply::Response,
-};
+use warp::http::{StatusCode, header};
 
 use super::{page::no_such_path, reference::DESCRIPTION, reply, request::Request};
 
@@ -18,18 +14,11 @@ pub(super) async fn description(_: Request) -> reply::Outcome {
     Ok(reply::response(StatusCode::OK, DESCRIPTION, headers))
 }
 
-pub(super) async fn reference(request: Request) -> reply::Outcome {
+/// `/docs`, the reference, and `/docs/{name}`, a guide.
+pub(super) async fn page(request: Request) -> reply::Outcome {
     let has_sandbox = request.service().offered_key().await.is_some();
-    Ok(page(request.server.reference.page(has_sandbox)))
-}
-
-/// `/docs/{name}`, a guide.
-pub(super) async fn guide(request: Request) -> reply::Outcome {
-    let has_sandbox = request.service().offered_key().await.is_some();
-    let guide = request.server.reference.guide(request.id(), has_sandbox);
-    Ok(guide.map_or_else(|| no_such_path(&request.head.parts), page))
-}
-
-fn page(html: Bytes) -> Response {
-    reply::file(reply::HTML, "public, max-age=300", Some(reply::SCRIPTED), html)
+    Ok(match request.server.reference.page(request.id(), has_sandbox) {
+        Some(html) => reply::file(reply::HTML, "public, max-age=300", Some(reply::SCRIPTED), html),
+        None => no_such_path(&request.head.parts),
+    })
 }

@@ -4,11 +4,14 @@ use askama::Template;
 
 use crate::http::assets;
 
+/// Renders a page of a server with a base URL, and with the sandbox's key if the sandbox is on.
+pub(super) type Render = fn(&str, Option<&'static str>) -> Result<String, askama::Error>;
+
 /// A guide's address under `/docs/` and its title.
 pub(super) struct Guide {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    pub(super) render: fn(&str, Option<&'static str>) -> Result<String, askama::Error>,
+    pub(super) render: Render,
 }
 
 /// The guides in the order in which the pages list them.

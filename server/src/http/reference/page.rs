@@ -26,12 +26,11 @@ struct DocsPage<'d> {
     key: &'static str,
 }
 
-pub(super) fn render(base_url: &str, sandbox_key: Option<&'static str>) -> Result<String, String> {
-    let document = serde_json::from_str(DESCRIPTION).map_err(|error| error.to_string())?;
-    let examples = examples::read(base_url).map_err(|error| error.to_string())?;
+pub(super) fn render(base_url: &str, sandbox_key: Option<&'static str>) -> Result<String, askama::Error> {
+    let document = serde_json::from_str(DESCRIPTION).map_err(askama::Error::custom)?;
+    let examples = examples::read(base_url).map_err(askama::Error::custom)?;
     let key = sandbox_key.unwrap_or(ANY_KEY);
-    let page = DocsPage { document: &document, examples: &examples, base_url, sandbox_key, key };
-    page.render().map_err(|error| error.to_string())
+    DocsPage { document: &document, examples: &examples, base_url, sandbox_key, key }.render()
 }
 
 /// An operation of the document.
