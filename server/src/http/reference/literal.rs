@@ -15,7 +15,7 @@ pub(super) struct Syntax {
     pair: &'static str,
     indent: &'static str,
     /// A string.
-    pub(super) quoted: fn(&str) -> String,
+    quoted: fn(&str) -> String,
 }
 
 pub(super) const PYTHON: Syntax = Syntax {
@@ -75,7 +75,7 @@ pub(super) fn double_quoted(text: &str) -> String {
 }
 
 /// A string of PHP.
-fn single_quoted(text: &str) -> String {
+pub(super) fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 

@@ -1,8 +1,9 @@
 //! A request as a program in several languages.
 
+use askama::Template;
 use serde_json::Value;
 
-use super::literal::{JAVASCRIPT, PHP, PYTHON, double_quoted, shell_word};
+use super::literal::{JAVASCRIPT, PHP, PYTHON, double_quoted, shell_word, single_quoted};
 
 /// The Rust examples: one function for each operation.
 const RUST: &str = include_str!("../../../docs/snippets.rs");
@@ -30,6 +31,19 @@ pub(super) struct Snippet {
     pub(super) text: String,
 }
 
+/// The program that a template makes of a call.
+macro_rules! program {
+    ($call:expr, $path:literal) => {{
+        #[derive(Template)]
+        #[template(path = $path)]
+        struct Program<'c> {
+            call: &'c Call<'c>,
+        }
+        // Its parts are strings, which always render.
+        Program { call: $call }.render().unwrap_or_default()
+    }};
+}
+
 impl Call<'_> {
     fn headers(&self) -> Vec<(&'static str, String)> {
         let key = self.key.map(|key| ("Authorization", format!("Bearer {key}")));
@@ -38,9 +52,8 @@ impl Call<'_> {
         key.into_iter().chain(kind).chain(idempotency_key).collect()
     }
 
-    /// The headers, each on a line of its own.
-    fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
-        self.headers().iter().map(|(name, value)| line(name, value)).collect()
+    fn header_lines(&self) -> Vec<String> {
+        self.headers().iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
     pub(super) fn curl(&self) -> String {
@@ -49,55 +62,9 @@ impl Call<'_> {
             ("GET", _) | ("POST", Some(_)) => vec![format!("curl {url}")],
             (method, _) => vec![format!("curl -X {method} {url}")],
         };
-        lines.extend(
-            self.headers().iter().map(|(name, value)| format!("-H {}", shell_word(&format!("{name}: {value}")))),
-        );
+        lines.extend(self.header_lines().iter().map(|line| format!("-H {}", shell_word(line))));
         lines.extend(self.body.map(|body| format!("-d {}", shell_word(&json_text(body)))));
         lines.join(" \\\n  ")
-    }
-
-    fn python(&self) -> String {
-        let quoted = PYTHON.quoted;
-        let headers = self.header_lines(|name, value| format!("        {}: {},\n", quoted(name), quoted(value)));
-        let headers = if headers.is_empty() { headers } else { format!("    headers={{\n{headers}    }},\n") };
-        let data = self.body.map(|body| format!("    data=json.dumps({}).encode(),\n", PYTHON.literal(body, 1)));
-        let (url, method, data) = (quoted(&self.url), quoted(&self.method), data.unwrap_or_default());
-        let read = if self.answers_json { "json.load(response)" } else { "response.read().decode()" };
-        let json = if self.answers_json || self.body.is_some() { "import json\n" } else { "" };
-        format!(
-            "{json}import urllib.request\n\nrequest = urllib.request.Request(\n    {url},\n    method={method},\n\
-             {headers}{data})\nwith urllib.request.urlopen(request) as response:  # raises an HTTPError if refused\n    \
-             print({read})"
-        )
-    }
-
-    fn javascript(&self) -> String {
-        let quoted = JAVASCRIPT.quoted;
-        let headers = self.header_lines(|name, value| format!("    {}: {},\n", quoted(name), quoted(value)));
-        let headers = if headers.is_empty() { headers } else { format!("  headers: {{\n{headers}  }},\n") };
-        let body = self.body.map(|body| format!("  body: JSON.stringify({}),\n", JAVASCRIPT.literal(body, 1)));
-        let (url, method, body) = (quoted(&self.url), quoted(&self.method), body.unwrap_or_default());
-        let read = if self.answers_json { "json" } else { "text" };
-        format!(
-            "const response = await fetch({url}, {{\n  method: {method},\n{headers}{body}}});\n\
-             if (!response.ok) throw new Error(`${{response.status}}: ${{await response.text()}}`);\n\
-             console.log(await response.{read}());"
-        )
-    }
-
-    fn php(&self) -> String {
-        let quoted = PHP.quoted;
-        let headers = self.header_lines(|name, value| format!("        {},\n", quoted(&format!("{name}: {value}"))));
-        let headers =
-            if headers.is_empty() { headers } else { format!("    CURLOPT_HTTPHEADER => [\n{headers}    ],\n") };
-        let body = self.body.map(|body| format!("    CURLOPT_POSTFIELDS => json_encode({}),\n", PHP.literal(body, 1)));
-        let (url, method, body) = (quoted(&self.url), quoted(&self.method), body.unwrap_or_default());
-        let read = if self.answers_json { "print_r(json_decode($response, true));" } else { "echo $response;" };
-        format!(
-            "<?php\n$request = curl_init({url});\ncurl_setopt_array($request, [\n    CURLOPT_CUSTOMREQUEST => {method},\n\
-             {headers}{body}    CURLOPT_RETURNTRANSFER => true,\n]);\n$response = curl_exec($request);\n\
-             if ($response === false) throw new RuntimeException(curl_error($request));\n{read}"
-        )
     }
 
     /// The request in each language.
@@ -105,9 +72,9 @@ impl Call<'_> {
         let rows = [
             ("curl", "curl", self.curl()),
             ("rust", "Rust", rust),
-            ("python", "Python", self.python()),
-            ("javascript", "JavaScript", self.javascript()),
-            ("php", "PHP", self.php()),
+            ("python", "Python", program!(self, "snippet-python.txt")),
+            ("javascript", "JavaScript", program!(self, "snippet-javascript.txt")),
+            ("php", "PHP", program!(self, "snippet-php.txt")),
         ];
         rows.into_iter().map(|(id, language, text)| Snippet { id, language, text }).collect()
     }
@@ -175,7 +142,7 @@ mod tests {
     fn php_sends_the_method_the_headers_and_the_body() {
         let body = json!({"it": "Rahim's"});
         assert_eq!(
-            call("POST", Some(&body)).php(),
+            program!(&call("POST", Some(&body)), "snippet-php.txt"),
             "<?php\n$request = curl_init('http://127.0.0.1:8080/api/v1/x?a=1&b=2');\ncurl_setopt_array($request, [\n    \
              CURLOPT_CUSTOMREQUEST => 'POST',\n    CURLOPT_HTTPHEADER => [\n        \
              'Authorization: Bearer sk_test_demo',\n        'Content-Type: application/json',\n        \
@@ -189,7 +156,7 @@ mod tests {
     #[test]
     fn a_request_without_headers_and_body_leaves_them_out() {
         let bare = Call { key: None, ..call("GET", None) };
-        for text in [bare.python(), bare.javascript(), bare.php()] {
+        for Snippet { text, .. } in bare.snippets(String::new()).split_off(2) {
             let lower = text.to_lowercase();
             assert!(!lower.contains("header") && !lower.contains("body") && !lower.contains("data="), "{text}");
         }
