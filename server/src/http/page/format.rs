@@ -28,9 +28,9 @@ pub(super) fn moment(time: Timestamp, currency: Currency, language: Language) ->
     };
     let text = time.plus_seconds(hours * 60 * 60).to_string();
     let number = |part: std::ops::Range<usize>| text.get(part).unwrap_or_default();
-    let month = number(5..7).parse::<usize>().ok().and_then(|month| words::MONTHS.get(month.checked_sub(1)?));
+    let month = number(5..7).parse::<usize>().ok().and_then(|month| month.checked_sub(1));
+    let month = month.and_then(|month| language.say(words::MONTHS).split(' ').nth(month)).unwrap_or_default();
     let (day, year, minute) = (number(8..10).trim_start_matches('0'), number(0..4), number(11..16));
-    let month = month.map_or("", |month| language.say(*month));
     format!("{} ({})", digits(format!("{day} {month} {year}, {minute}"), language), language.say(zone))
 }
 

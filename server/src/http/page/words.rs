@@ -74,19 +74,9 @@ pub(super) const NOTHING_TAKEN: Text = ["No money was taken.", "কোনো ট
 pub(super) const NEW_PAYMENT: Text =
     ["To try again, go back to the shop and start a new payment.", "আবার চেষ্টা করতে দোকানে ফিরে নতুন পেমেন্ট শুরু করুন।"];
 pub(super) const UTC: Text = ["UTC", "ইউটিসি"];
-pub(super) const MONTHS: [Text; 12] = [
-    ["January", "জানুয়ারি"],
-    ["February", "ফেব্রুয়ারি"],
-    ["March", "মার্চ"],
-    ["April", "এপ্রিল"],
-    ["May", "মে"],
-    ["June", "জুন"],
-    ["July", "জুলাই"],
-    ["August", "আগস্ট"],
-    ["September", "সেপ্টেম্বর"],
-    ["October", "অক্টোবর"],
-    ["November", "নভেম্বর"],
-    ["December", "ডিসেম্বর"],
+pub(super) const MONTHS: Text = [
+    "January February March April May June July August September October November December",
+    "জানুয়ারি ফেব্রুয়ারি মার্চ এপ্রিল মে জুন জুলাই আগস্ট সেপ্টেম্বর অক্টোবর নভেম্বর ডিসেম্বর",
 ];
 pub(super) const NO_PAGE: Text = ["No such page", "এমন কোনো পাতা নেই"];
 pub(super) const NO_PAGE_NOTE: Text =
