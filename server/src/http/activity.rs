@@ -2,7 +2,7 @@
 
 use payments_core::ActivityQuery;
 
-use super::{chart::Chart, reply, request::Request};
+use super::{chart, reply, request::Request};
 use crate::service::Caller;
 
 pub(super) async fn retrieve(caller: Caller, request: Request) -> reply::Outcome {
@@ -10,10 +10,10 @@ pub(super) async fn retrieve(caller: Caller, request: Request) -> reply::Outcome
     reply::ok(&request.service().activity(&caller, query.days).await?)
 }
 
-pub(super) async fn chart(caller: Caller, request: Request) -> reply::Outcome {
+pub(super) async fn picture(caller: Caller, request: Request) -> reply::Outcome {
     let query = ActivityQuery::of_chart(|name| request.query(name))?;
     let (language, _) = request.language();
     let activity = request.service().activity(&caller, query.days).await?;
-    let chart = Chart { activity: &activity, currency: query.currency, language };
-    Ok(reply::file("image/svg+xml", "no-store", None, chart.to_string()))
+    let chart = chart::chart(&activity, query.currency, language).map_err(reply::Problem::internal)?;
+    Ok(reply::file("image/svg+xml", "no-store", None, chart))
 }

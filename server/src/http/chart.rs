@@ -1,9 +1,11 @@
 //! The chart of an account's activity, as SVG: a bar for each day's volume, and a line for the success rate.
 //!
-//! A page that shows it inside itself styles it by its classes. Colours without them are attributes, which any policy allows.
+//! A page that embeds the chart styles it by its classes. Elsewhere its attributes give the colours: a policy that forbids
+//! styles allows attributes.
 
 use std::fmt;
 
+use askama::Template;
 use payments_core::{Activity, Balance, Currency, CurrencyActivity, Day};
 
 use super::language::{Language, Text};
@@ -15,158 +17,126 @@ const TOP: i128 = 340;
 const BOTTOM: i128 = 2_180;
 /// How many lines divide the plot, beside its base.
 const LINES: i128 = 4;
-/// Up to so many days, each day's success rate has a dot.
+/// Up to this number of days, each day's success rate has a dot.
 const DOTTED: usize = 31;
-const MONTHS: [Text; 12] = [
-    ["Jan", "জানু"],
-    ["Feb", "ফেব"],
-    ["Mar", "মার্চ"],
-    ["Apr", "এপ্রিল"],
-    ["May", "মে"],
-    ["Jun", "জুন"],
-    ["Jul", "জুলাই"],
-    ["Aug", "আগস্ট"],
-    ["Sep", "সেপ্ট"],
-    ["Oct", "অক্টো"],
-    ["Nov", "নভে"],
-    ["Dec", "ডিসে"],
-];
+const MONTHS: Text =
+    ["Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec", "জানু ফেব মার্চ এপ্রিল মে জুন জুলাই আগস্ট সেপ্ট অক্টো নভে ডিসে"];
 const VOLUME: Text = ["Volume", "মোট লেনদেন"];
 const SUCCESS_RATE: Text = ["Success rate", "সফলতার হার"];
 
-/// A chart of the payments in one currency.
-pub(super) struct Chart<'a> {
-    pub(super) activity: &'a Activity,
-    pub(super) currency: Currency,
-    pub(super) language: Language,
+#[derive(Template)]
+#[template(path = "activity.svg")]
+struct Picture {
+    language: Language,
+    title: String,
+    description: String,
+    sign: &'static str,
+    /// The height of each line across the plot, that of its labels, and the volume and the success rate that they show.
+    grid: Vec<(Tenths, Tenths, Short, i128)>,
+    /// The place and the size of each bar, and the day's figures, which a pointer over it shows.
+    bars: Vec<(Tenths, Tenths, Tenths, Tenths, String)>,
+    rates: Rates,
+    dates: Vec<(Tenths, String)>,
 }
 
-impl fmt::Display for Chart<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let days: Vec<_> = self.activity.days.iter().map(|day| (day.date, day.of(self.currency))).collect();
-        f.write_str(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 260\" class=\"activity\" role=\"img\" \
-             aria-labelledby=\"activity-title activity-description\" font-family=\"system-ui, sans-serif\" font-size=\"11\">",
-        )?;
-        self.words(f, &days)?;
-        let top = LINES * step(days.iter().map(|(_, day)| day.volume.as_minor()).max().unwrap_or_default());
-        self.grid(f, top)?;
-        self.bars(f, &days, |volume| BOTTOM - (BOTTOM - TOP) * volume / top)?;
-        rates(f, &days)?;
-        self.dates(f, &days)?;
-        f.write_str("</svg>")
-    }
+struct Rates {
+    line: String,
+    dots: Vec<(Tenths, Tenths)>,
+}
+
+/// The chart of the payments in one currency.
+pub(super) fn chart(activity: &Activity, currency: Currency, language: Language) -> Result<String, askama::Error> {
+    let days: Vec<_> = activity.days.iter().map(|day| (day.date, day.of(currency))).collect();
+    let top = LINES * step(days.iter().map(|(_, day)| day.volume.as_minor()).max().unwrap_or_default());
+    let (title, description) = words(activity, &days, currency, language);
+    let lines = (0..=LINES).map(|line| {
+        let y = BOTTOM - (BOTTOM - TOP) * line / LINES;
+        (Tenths(y), Tenths(y + 40), Short(top * line / LINES), 100 * line / LINES)
+    });
+    let picture = Picture {
+        language,
+        title,
+        description,
+        sign: sign(currency),
+        grid: lines.collect(),
+        bars: bars(&days, top, language),
+        rates: rates(&days),
+        dates: dates(&days, language),
+    };
+    // The template has lines for its readers.
+    Ok(picture.render()?.replace('\n', ""))
 }
 
 /// A day and what its payments come to.
 type Days<'d> = [(Day, &'d CurrencyActivity)];
 
-impl Chart<'_> {
-    /// What the chart is and says, for those who do not see it, and what its bars and its line are.
-    fn words(&self, f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
-        let Activity { since, until, .. } = self.activity;
-        let (created, paid): (u64, u64) =
-            days.iter().fold((0, 0), |sums, (_, day)| (sums.0 + day.created, sums.1 + day.paid));
-        let volume = Balance::from_minor(days.iter().map(|(_, day)| day.volume.as_minor()).sum());
-        let currency = self.currency;
-        let (title, description) = match self.language {
-            Language::English => (
-                format!("Volume and success rate in {currency} from {since} to {until}"),
-                format!("Payments created: {created}. Paid: {paid}. Volume: {volume} {currency}."),
-            ),
-            Language::Bangla => (
-                format!("{currency} মুদ্রায় {since} থেকে {until} পর্যন্ত মোট লেনদেন ও সফলতার হার"),
-                format!("তৈরি পেমেন্ট: {created}। পরিশোধিত: {paid}। মোট লেনদেন: {volume} {currency}।"),
-            ),
-        };
-        write!(f, "<title id=\"activity-title\">{title}</title>")?;
-        write!(f, "<desc id=\"activity-description\">{description}</desc>")?;
-        let [volume, rate] = [VOLUME, SUCCESS_RATE].map(|text| self.language.say(text));
-        write!(
-            f,
-            "<rect class=\"activity-bar\" x=\"74\" y=\"8\" width=\"10\" height=\"10\" fill=\"#7aa7dd\"/>\
-             <text x=\"90\" y=\"18\">{volume}</text><text x=\"556\" y=\"18\" text-anchor=\"end\">{rate}</text>\
-             <path class=\"activity-rate\" d=\"M562 13H580\" fill=\"none\" stroke=\"#0b6b3a\" stroke-width=\"2\"/>",
-        )
-    }
-
-    /// The lines across the plot: on the left the volume that each stands for, on the right the success rate.
-    fn grid(&self, f: &mut fmt::Formatter<'_>, top: i128) -> fmt::Result {
-        for line in 0..=LINES {
-            let height = BOTTOM - (BOTTOM - TOP) * line / LINES;
-            let (left, right, y, text) = (Tenths(LEFT), Tenths(RIGHT), Tenths(height), Tenths(height + 40));
-            write!(f, "<path class=\"activity-grid\" d=\"M{left} {y}H{right}\" stroke=\"#c4cad3\"/>")?;
-            let (sign, volume) = (sign(self.currency), Short(top * line / LINES));
-            write!(f, "<text x=\"68\" y=\"{text}\" text-anchor=\"end\">{sign}{volume}</text>")?;
-            write!(f, "<text x=\"586\" y=\"{text}\">{}%</text>", 100 * line / LINES)?;
-        }
-        Ok(())
-    }
-
-    /// A bar for each day with a volume. A pointer over it shows the day's figures.
-    fn bars(&self, f: &mut fmt::Formatter<'_>, days: &Days<'_>, height: impl Fn(i128) -> i128) -> fmt::Result {
-        for ((date, day), centre) in days.iter().zip(centres(days.len())) {
-            let CurrencyActivity { created, paid, volume, .. } = day;
-            if volume.as_minor() <= 0 {
-                continue;
-            }
-            let width = (RIGHT - LEFT) * 7 / (10 * count(days.len()));
-            // A volume that is very small beside the largest one is visible too.
-            let y = height(volume.as_minor()).min(BOTTOM - 10);
-            let (x, y, width, height) = (Tenths(centre - width / 2), Tenths(y), Tenths(width), Tenths(BOTTOM - y));
-            let figures = match self.language {
-                Language::English => format!("{date}: {volume}, {paid} of {created} paid"),
-                Language::Bangla => format!("{date}: {volume}, {created}টির মধ্যে {paid}টি পরিশোধিত"),
-            };
-            write!(
-                f,
-                "<rect class=\"activity-bar\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#7aa7dd\">\
-                 <title>{figures}</title></rect>"
-            )?;
-        }
-        Ok(())
-    }
-
-    /// The dates below the plot: the first, the last, and a few between them.
-    fn dates(&self, f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
-        let all: Vec<_> = days.iter().zip(centres(days.len())).collect();
-        let gaps = all.len().saturating_sub(1).min(3);
-        for nth in 0..=gaps {
-            let Some(((date, _), centre)) = all.get(nth * all.len().saturating_sub(1) / gaps.max(1)) else { continue };
-            let month = usize::try_from(date.month() - 1).ok().and_then(|month| MONTHS.get(month));
-            let month = month.map_or("", |month| self.language.say(*month));
-            let (x, y, of_month) = (Tenths(*centre), Tenths(BOTTOM + 260), date.of_month());
-            write!(f, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{of_month} {month}</text>")?;
-        }
-        Ok(())
+/// The title and the description, for those who do not see the chart.
+fn words(activity: &Activity, days: &Days<'_>, currency: Currency, language: Language) -> (String, String) {
+    let Activity { since, until, .. } = activity;
+    let (created, paid): (u64, u64) =
+        days.iter().fold((0, 0), |sums, (_, day)| (sums.0 + day.created, sums.1 + day.paid));
+    let volume = Balance::from_minor(days.iter().map(|(_, day)| day.volume.as_minor()).sum());
+    match language {
+        Language::English => (
+            format!("Volume and success rate in {currency} from {since} to {until}"),
+            format!("Payments created: {created}. Paid: {paid}. Volume: {volume} {currency}."),
+        ),
+        Language::Bangla => (
+            format!("{currency} মুদ্রায় {since} থেকে {until} পর্যন্ত মোট লেনদেন ও সফলতার হার"),
+            format!("তৈরি পেমেন্ট: {created}। পরিশোধিত: {paid}। মোট লেনদেন: {volume} {currency}।"),
+        ),
     }
 }
 
+/// A bar for each day with a volume.
+fn bars(days: &Days<'_>, top: i128, language: Language) -> Vec<(Tenths, Tenths, Tenths, Tenths, String)> {
+    let width = (RIGHT - LEFT) * 7 / (10 * count(days.len()));
+    let with_volume = days.iter().zip(centres(days.len())).filter(|((_, day), _)| day.volume.as_minor() > 0);
+    let bar = |((date, day), centre): (&(Day, &CurrencyActivity), i128)| {
+        let CurrencyActivity { created, paid, volume, .. } = day;
+        // A volume that is very small beside the largest one is visible too.
+        let y = (BOTTOM - (BOTTOM - TOP) * volume.as_minor() / top).min(BOTTOM - 10);
+        let figures = match language {
+            Language::English => format!("{date}: {volume}, {paid} of {created} paid"),
+            Language::Bangla => format!("{date}: {volume}, {created}টির মধ্যে {paid}টি পরিশোধিত"),
+        };
+        (Tenths(centre - width / 2), Tenths(y), Tenths(width), Tenths(BOTTOM - y), figures)
+    };
+    with_volume.map(bar).collect()
+}
+
+/// The dates below the plot: the first, the last, and a few between them.
+fn dates(days: &Days<'_>, language: Language) -> Vec<(Tenths, String)> {
+    let all: Vec<_> = days.iter().zip(centres(days.len())).collect();
+    let gaps = all.len().saturating_sub(1).min(3);
+    let shown = (0..=gaps).filter_map(|nth| all.get(nth * all.len().saturating_sub(1) / gaps.max(1)));
+    let date = |((date, _), centre): &(&(Day, &CurrencyActivity), i128)| {
+        let month = usize::try_from(date.month() - 1).ok();
+        let month = month.and_then(|month| language.say(MONTHS).split(' ').nth(month)).unwrap_or_default();
+        (Tenths(*centre), format!("{} {month}", date.of_month()))
+    };
+    shown.map(date).collect()
+}
+
 /// The line of success rates. A day without payments has none, and interrupts the line.
-fn rates(f: &mut fmt::Formatter<'_>, days: &Days<'_>) -> fmt::Result {
+fn rates(days: &Days<'_>) -> Rates {
     let rate = |(_, day): &(Day, &CurrencyActivity)| {
         let (created, paid) = (i128::from(day.created), i128::from(day.paid));
         (created > 0).then(|| BOTTOM - (BOTTOM - TOP) * paid.min(created) / created)
     };
     let heights: Vec<_> = days.iter().map(rate).collect();
     let at = |nth: Option<usize>| nth.and_then(|nth| heights.get(nth).copied().flatten());
-    let points: Vec<_> = heights.iter().zip(centres(days.len())).enumerate().collect();
-    f.write_str("<path class=\"activity-rate\" d=\"")?;
-    for (nth, (height, centre)) in &points {
-        if let Some(height) = height {
-            let command = if at(nth.checked_sub(1)).is_some() { "L" } else { "M" };
-            write!(f, "{command}{} {}", Tenths(*centre), Tenths(*height))?;
+    let mut rates = Rates { line: String::new(), dots: Vec::new() };
+    for (nth, (height, centre)) in heights.iter().zip(centres(days.len())).enumerate() {
+        let (Some(height), has_before) = (height, at(nth.checked_sub(1)).is_some()) else { continue };
+        let (x, y) = (Tenths(centre), Tenths(*height));
+        rates.line += &format!("{}{x} {y}", if has_before { "L" } else { "M" });
+        let is_alone = !has_before && at(Some(nth + 1)).is_none();
+        if is_alone || days.len() <= DOTTED {
+            rates.dots.push((x, y));
         }
     }
-    f.write_str("\" fill=\"none\" stroke=\"#0b6b3a\" stroke-width=\"2\"/>")?;
-    for (nth, (height, centre)) in points {
-        let is_alone = at(nth.checked_sub(1)).is_none() && at(Some(nth + 1)).is_none();
-        if let Some(height) = height.filter(|_| is_alone || days.len() <= DOTTED) {
-            let (x, y) = (Tenths(centre), Tenths(height));
-            write!(f, "<circle class=\"activity-dot\" cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"#0b6b3a\"/>")?;
-        }
-    }
-    Ok(())
+    rates
 }
 
 /// The middle of each day's place in the plot.
@@ -251,7 +221,7 @@ mod tests {
             .collect();
         let until = days.last().unwrap().date;
         let activity = Activity { since: first, until, days, unknown: UnknownFields::new() };
-        Chart { activity: &activity, currency: Currency::Bdt, language }.to_string()
+        super::chart(&activity, Currency::Bdt, language).unwrap()
     }
 
     fn times(text: &str, part: &str) -> usize {

@@ -36,7 +36,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account", Keyed(AccountRead, |c, r| Box::pin(account::retrieve(c, r)))),
     route(GET, "/api/v1/account/balance", Keyed(AccountRead, |c, r| Box::pin(account::balance(c, r)))),
     route(GET, "/api/v1/account/activity", Keyed(AccountRead, |c, r| Box::pin(activity::retrieve(c, r)))),
-    route(GET, "/api/v1/account/activity.svg", Keyed(AccountRead, |c, r| Box::pin(activity::chart(c, r)))),
+    route(GET, "/api/v1/account/activity.svg", Keyed(AccountRead, |c, r| Box::pin(activity::picture(c, r)))),
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
     route(GET, "/api/v1/account/keys", Keyed(AccountRead, |c, r| Box::pin(account::keys(c, r)))),
     route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
