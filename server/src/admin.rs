@@ -28,7 +28,6 @@ use crate::{
     terminal::{self, Output, cell},
 };
 
-/// Executes a command and prints its result.
 pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
     let AdminArgs { data, json } = command.args();
     let (location, json) = (data.location()?, *json);
@@ -95,7 +94,6 @@ fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), Fai
     Ok(())
 }
 
-/// The service's request for a command.
 fn request(command: AdminCommand) -> io::Result<AdminRequest> {
     Ok(match command {
         AdminCommand::Workspaces(Admin { command, .. }) => match command {

@@ -25,7 +25,6 @@ use crate::{
     service::{AdminReply, AdminRequest, Services},
 };
 
-/// Maximum length of a request.
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// How often the server sends a space while it works on a request. A backup may take hours.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
@@ -34,7 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why a connection to the socket fails if no server runs on the directory.
 const NO_SERVER: [ErrorKind; 3] = [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::NotADirectory];
 
-/// The socket of a data directory.
 pub(crate) fn socket_in(data_directory: &Path) -> PathBuf {
     data_directory.join("admin.sock")
 }
@@ -51,7 +49,6 @@ pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves requests of the command line forever.
 pub(crate) async fn serve(listener: UnixListener, services: Arc<Services>) {
     loop {
         match listener.accept().await {

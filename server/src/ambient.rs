@@ -10,21 +10,17 @@ use payments_core::{RANDOM_BYTES, Timestamp};
 
 use crate::log;
 
-/// A clock and a random source.
 pub(crate) trait Ambient: Send + Sync + 'static {
-    /// The current time.
     fn now(&self) -> Timestamp;
     /// Fills `bytes` with cryptographically secure random bytes.
     fn fill_random(&self, bytes: &mut [u8]);
 }
 
 impl dyn Ambient {
-    /// The random bytes of a new id.
     pub(crate) fn id_bytes(&self) -> [u8; RANDOM_BYTES] {
         self.random()
     }
 
-    /// `N` random bytes.
     pub(crate) fn random<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill_random(&mut bytes);
@@ -32,7 +28,6 @@ impl dyn Ambient {
     }
 }
 
-/// The operating system's clock and random source.
 pub(crate) struct OperatingSystem;
 
 /// How many random bytes a thread takes from the operating system at a time. A new payment needs 20.

@@ -12,7 +12,6 @@ use std::{
 
 use crate::{lock::lock, metrics::BudgetMetrics};
 
-/// A budget that holders `K` share.
 pub(crate) struct Budget<K> {
     shares: Mutex<Shares<K>>,
     metrics: BudgetMetrics,

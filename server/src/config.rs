@@ -16,7 +16,6 @@ use crate::{
     store::postgres::Target,
 };
 
-/// The configuration of one run.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) command: cli::Command,
@@ -54,7 +53,6 @@ impl Config {
     }
 }
 
-/// A flag that takes a URL.
 struct UrlFlag {
     name: &'static str,
     variable: &'static str,

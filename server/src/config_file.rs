@@ -33,11 +33,9 @@ type Value<'v> = Spanned<DeValue<'v>>;
 /// A problem and where it is in the file's text.
 type Located = (Range<usize>, String);
 
-/// The contents of a configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigFile {
     flags: Vec<Flag>,
-    /// By the names of their environment variables.
     credentials: HashMap<String, Credential>,
 }
 
@@ -53,7 +51,6 @@ struct Flag {
     id: Id,
     name: String,
     values: Vec<String>,
-    /// File, line and column.
     position: String,
 }
 
@@ -112,7 +109,6 @@ impl ConfigFile {
         put(command).mut_subcommands(put)
     }
 
-    /// Leaves out the flags of a database.
     pub(crate) fn forget_database(&mut self) {
         self.flags.retain(|flag| !flag.name.starts_with("database-"));
     }
@@ -129,7 +125,6 @@ impl ConfigFile {
         self.credentials.get(variable).map(|credential| credential.value.clone())
     }
 
-    /// Where a credential is, by the name of its environment variable.
     pub(crate) fn position_of(&self, variable: &str) -> Option<&str> {
         self.credentials.get(variable).map(|credential| &*credential.position)
     }

@@ -11,26 +11,20 @@ use crate::failure::Failure;
 const RESERVED: usize = 48;
 /// With fewer, the server does not start.
 const MIN_LIMIT: usize = 64;
-/// Limits the test pings in flight.
 const MAX_PINGS: usize = 128;
 /// Limits the webhook requests in flight, even if there are more descriptors.
 const MAX_DELIVERIES: usize = 1024;
 /// The sandbox of a public server gets this part of the requests to endpoints, or one request.
 const SANDBOX_PART: usize = 16;
-/// Default of `--max-connections`.
 pub(crate) const DEFAULT_CONNECTIONS: usize = 4096;
 /// Default of `--max-connections-per-address`. Many phones share their carrier's address: 40 browsers open 6 connections
 /// each. One address gets a sixteenth of 4096.
 const DEFAULT_PER_ADDRESS: usize = 256;
 
-/// The share of each use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// Connections of clients.
     pub(crate) connections: usize,
-    /// Webhook requests in flight.
     pub(crate) deliveries: usize,
-    /// Test pings in flight.
     pub(crate) pings: usize,
     /// Open connections to endpoints that may be reused.
     pub(crate) reusable: usize,

@@ -11,7 +11,6 @@ use std::{
 
 use rustix::{fs::Mode, process::umask};
 
-/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
 /// Restricts every file that this process creates to mode 0600, and every directory to 0700.

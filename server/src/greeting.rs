@@ -4,7 +4,6 @@ use std::{fmt, net::SocketAddr, path::absolute};
 
 use crate::store::Location;
 
-/// The first line, for programs.
 pub(crate) fn first_line(address: SocketAddr) -> String {
     format!("listening on http://{address}\n")
 }
@@ -15,12 +14,10 @@ pub(crate) struct Greeting<'g> {
     pub(crate) data: Location,
     /// Each gateway of live payments, with its mode.
     pub(crate) gateways: Vec<String>,
-    /// The sandbox's key, if the sandbox is on.
     pub(crate) sandbox_key: Option<&'static str>,
 }
 
 impl fmt::Display for Greeting<'_> {
-    /// What follows the first line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { base_url, sandbox_key, .. } = self;
         let data = match &self.data {

@@ -38,7 +38,6 @@ pub(crate) fn flush() {
     }
 }
 
-/// Takes whole lines.
 struct Lines;
 
 impl Write for Lines {

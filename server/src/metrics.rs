@@ -34,7 +34,6 @@ pub(crate) struct Metrics {
     registry: std::sync::Arc<Registry>,
 }
 
-/// HTTP requests.
 #[derive(Clone)]
 pub(crate) struct Requests {
     answered: Family<RequestLabels, Counter>,
@@ -59,7 +58,6 @@ pub(crate) struct BudgetMetrics {
     pub(crate) refused: Counter,
 }
 
-/// The store's commits.
 #[derive(Clone)]
 pub(crate) struct Commits {
     changes: Histogram,
@@ -70,7 +68,6 @@ pub(crate) struct Commits {
 #[derive(Clone)]
 pub(crate) struct FanOutTimes(Histogram);
 
-/// Webhook deliveries.
 #[derive(Clone)]
 pub(crate) struct Deliveries {
     pub(crate) made: Family<Labels<1, DeliveryOutcome>, Counter>,
@@ -80,7 +77,6 @@ pub(crate) struct Deliveries {
     pub(crate) slots: SlotGauges,
 }
 
-/// The dispatcher's slots.
 #[derive(Clone, Default)]
 pub(crate) struct SlotGauges {
     pub(crate) held: Gauge,
@@ -95,7 +91,6 @@ pub(crate) struct SandboxGauges {
     pub(crate) renewals: Counter,
 }
 
-/// Calls to payment gateways.
 #[derive(Clone)]
 pub(crate) struct GatewayCalls {
     calls: Family<Labels<3>, Counter>,
@@ -110,13 +105,10 @@ struct RequestLabels {
     status: u16,
 }
 
-/// Labels: names and values.
 type Labels<const N: usize, V = &'static str> = [(&'static str, V); N];
 
-/// How long something took, by one label.
 type Timings = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
-/// The outcome of a delivery attempt.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
 pub(crate) enum DeliveryOutcome {
     /// The endpoint answered 2xx.
@@ -134,7 +126,6 @@ fn seconds() -> Histogram {
     Histogram::new(std::iter::successors(Some(0.0005), |bound| Some(bound * 2.0)).take(17))
 }
 
-/// Registers a metric and returns its handle.
 fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -156,7 +147,6 @@ fn add_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &st
     metric
 }
 
-/// Registers [`Timings`] and returns their handle.
 fn add_timings(registry: &mut Registry, name: &str, help: &str) -> Timings {
     add_seconds(registry, name, help, Timings::new_with_constructor(seconds))
 }
@@ -318,7 +308,6 @@ impl Metrics {
 /// Metrics that the server reads from the store only on request.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
-    /// The number of payments by environment and public status.
     pub(crate) payments: BTreeMap<(&'static str, String), u64>,
     pub(crate) outbox: i64,
     pub(crate) oldest_in_outbox_seconds: i64,

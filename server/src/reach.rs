@@ -7,7 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
-/// Who can reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Programs of this machine: the base URL and the listener are both loopback.

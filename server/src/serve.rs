@@ -42,7 +42,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a start waits before it listens for a database that is silent, or whose tables it updates.
 const SILENT_START: Duration = Duration::from_secs(5);
 
-/// Serves until SIGINT or SIGTERM.
 pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     trace::start()?;
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);

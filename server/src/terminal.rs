@@ -23,12 +23,10 @@ impl Output {
         Self { out: io::stdout(), is_closed: false }
     }
 
-    /// Whether its reader has gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Prints a line.
     pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
         self.text(format!("{}\n", visible(&line.to_string())).as_bytes())
     }
@@ -42,7 +40,6 @@ impl Output {
         rows.try_for_each(|row| self.line(format_args!("{row}")))
     }
 
-    /// Prints JSON in a line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.text(format!("{}\n", visible_json(&serde_json::to_string(value)?)).as_bytes())
     }
@@ -62,7 +59,6 @@ impl Output {
     }
 }
 
-/// Whether the standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -45,7 +45,6 @@ pub(super) struct Asset {
     name: &'static str,
     pub(super) kind: &'static str,
     pub(super) content: &'static str,
-    /// Its URL, with a hash of its content.
     address: String,
 }
 

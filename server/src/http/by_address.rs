@@ -19,7 +19,6 @@ pub(crate) struct ConnectionsByAddress {
     open: Open,
 }
 
-/// Number of open connections by address.
 type Open = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl ConnectionsByAddress {
@@ -44,7 +43,6 @@ impl ConnectionsByAddress {
     }
 }
 
-/// A counted connection.
 pub(super) struct Admitted {
     counted: Option<(IpAddr, Open)>,
 }

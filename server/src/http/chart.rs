@@ -88,7 +88,6 @@ fn words(activity: &Activity, days: &Days<'_>, currency: Currency, language: Lan
     }
 }
 
-/// A bar for each day with a volume.
 fn bars(days: &Days<'_>, top: i128, language: Language) -> Vec<(Tenths, Tenths, Tenths, Tenths, String)> {
     let width = (RIGHT - LEFT) * 7 / (10 * count(days.len()));
     let with_volume = days.iter().zip(centres(days.len())).filter(|((_, day), _)| day.volume.as_minor() > 0);
@@ -169,7 +168,6 @@ fn sign(currency: Currency) -> &'static str {
     }
 }
 
-/// A length in tenths of a unit.
 struct Tenths(i128);
 
 impl fmt::Display for Tenths {

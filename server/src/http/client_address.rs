@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use ipnet::IpNet;
 use warp::http::HeaderMap;
 
-/// The networks of the operator's proxies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 
@@ -17,12 +16,10 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// Whether an address belongs to a trusted proxy.
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
-    /// Returns the client's address, given the peer's address and the request's headers.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;

@@ -23,7 +23,6 @@ const NO_SCRIPT: Text = [
 #[template(path = "dashboard.html")]
 struct Dashboard {
     language: Language,
-    /// `None` if the sandbox is off.
     sandbox_key: Option<&'static str>,
 }
 

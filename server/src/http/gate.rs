@@ -76,7 +76,6 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     })
 }
 
-/// Notes a request that a key authenticated.
 fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &Outcome) {
     let (status, error) = match outcome {
         Ok(response) => (response.status(), None),
@@ -141,7 +140,6 @@ fn refused(head: &Head, verdict: Verdict) -> Option<Problem> {
 const INVALID: &str =
     "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off";
 
-/// The API key that a request has.
 fn key_of(headers: &HeaderMap) -> Option<&str> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
     let key = authorizations.find_map(bearer_token);

@@ -31,7 +31,6 @@ const LONGEST_TEXT: usize = 160;
 const READ_FIELDS: usize = 256;
 const READ_BYTES: usize = 64 * 1024;
 
-/// Sets hyper's limits above ours.
 pub(super) fn configure(http: &mut http1::Builder) {
     http.max_headers(READ_FIELDS).max_buf_size(READ_BYTES);
 }
@@ -51,7 +50,6 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The body; `None` the second time.
     pub(super) fn take_body(&self) -> Option<Lingering> {
         lock(&self.body).take()
     }
@@ -78,7 +76,6 @@ pub(super) fn beginning(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The addresses of a request's sender.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addresses {
     /// The peer: the client or its proxy.
@@ -87,7 +84,6 @@ pub(super) struct Addresses {
     pub(super) client: IpAddr,
 }
 
-/// Returns an error if the head is too long.
 pub(super) fn check(head: &Parts) -> Result<(), Problem> {
     let uri = &head.uri;
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());

@@ -16,7 +16,6 @@ const POLICY: &str =
 #[template(path = "home.html")]
 struct Home<'s> {
     base_url: &'s str,
-    /// `None` if the sandbox is off.
     sandbox_key: Option<&'static str>,
 }
 

@@ -16,7 +16,6 @@ use crate::reach::{is_local_host, is_loopback};
 pub(crate) struct Hosts(Option<Vec<String>>);
 
 impl Hosts {
-    /// The hosts of a listener: the base URL's, and those that the operator named.
     pub(crate) fn of(listen: SocketAddr, base_url: &str, named: &[String]) -> Self {
         if !is_loopback(listen.ip()) {
             return Self(None);

@@ -70,7 +70,6 @@ async fn stored_meanwhile(
     service.replay(&identity).await?.ok_or(refused)
 }
 
-/// Parses the header `Idempotency-Key`.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };

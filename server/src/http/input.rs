@@ -59,7 +59,6 @@ impl Input {
         has_room
     }
 
-    /// Whether there was no room for a part of the present request.
     pub(super) fn is_refused(&self) -> bool {
         lock(&self.present).is_refused
     }
@@ -76,7 +75,6 @@ impl Input {
     }
 }
 
-/// How much of this many bytes counts.
 fn counted(bytes: usize) -> i64 {
     i64::try_from(bytes.min(AT_MOST).saturating_sub(FREE)).unwrap_or(i64::MAX)
 }

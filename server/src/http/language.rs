@@ -5,7 +5,6 @@ use warp::{
     reply::Response,
 };
 
-/// A language of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     English,
@@ -32,7 +31,6 @@ impl Language {
         }
     }
 
-    /// The language tag for HTML and HTTP.
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -40,7 +38,6 @@ impl Language {
         }
     }
 
-    /// Returns a text in this language.
     pub(super) fn say(self, [english, bangla]: Text) -> &'static str {
         match self {
             Self::English => english,
@@ -48,7 +45,6 @@ impl Language {
         }
     }
 
-    /// The other language, for the switch.
     pub(super) fn other(self) -> Self {
         match self {
             Self::English => Self::Bangla,
@@ -57,7 +53,6 @@ impl Language {
     }
 }
 
-/// The name of the cookie that stores the chosen language.
 const COOKIE: &str = "lang";
 
 fn stored(headers: &HeaderMap) -> Option<Language> {

@@ -34,7 +34,6 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 30 MB.
 const MAX_WINDOWS: usize = 200_000;
 
-/// The rate limits of all routes.
 pub(crate) struct RateLimits {
     keys: Limit<KeyId>,
     addresses: Limit<IpAddr>,
@@ -61,7 +60,6 @@ impl RateLimits {
         }
     }
 
-    /// Counts a request for a key.
     pub(super) async fn take_key(&self, key: &KeyId) -> Verdict {
         self.keys.take(key.clone()).await
     }
@@ -71,7 +69,6 @@ impl RateLimits {
         network_of(self.proxies.client(peer, headers))
     }
 
-    /// Counts a request for the result of [`client`](Self::client).
     pub(super) async fn take_client(&self, client: IpAddr) -> Verdict {
         self.addresses.take(client).await
     }
@@ -109,10 +106,8 @@ struct Counted {
 }
 
 impl Verdict {
-    /// For routes without a limit.
     pub(super) const UNLIMITED: Self = Self(None);
 
-    /// Seconds to wait, if the request exceeds the limit.
     pub(super) fn retry_after(self) -> Option<u64> {
         self.0?.retry_after
     }
@@ -130,7 +125,6 @@ impl Verdict {
     }
 }
 
-/// The rate limit for one kind of key.
 struct Limit<K> {
     per_window: u32,
     windows: Local<K>,

@@ -15,9 +15,7 @@ use tokio::{runtime::Handle, time::timeout};
 
 use super::work::Working;
 
-/// Maximum number of bytes to drain.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum time to drain.
 const MAX_DURATION: Duration = Duration::from_secs(5);
 
 /// A request body. Dropping it before its end drains the rest.
@@ -31,13 +29,11 @@ pub(super) struct Lingering {
 }
 
 impl Lingering {
-    /// `expects_continue`: the request has `Expect: 100-continue`.
     pub(super) fn new(body: Incoming, expects_continue: bool, working: &Working) -> Self {
         let working = (!body.is_end_stream()).then(|| working.part());
         Self { body: Some(body), expects_continue, working }
     }
 
-    /// Whether there was no memory for a part of the request.
     pub(super) fn is_refused(&self) -> bool {
         self.working.as_ref().is_some_and(Working::is_refused)
     }
@@ -85,7 +81,6 @@ impl Drop for Lingering {
     }
 }
 
-/// Reads until the body ends, the limit is reached, or the connection breaks.
 async fn drain(mut body: Incoming) {
     let mut read = 0;
     while read < MAX_BYTES {

@@ -51,7 +51,6 @@ use super::{
 };
 use crate::{metrics::Requests, trace};
 
-/// The listener's limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Maximum number of open connections; the next one waits to be accepted.
@@ -73,7 +72,6 @@ impl Default for Limits {
 /// How long after the beginning of a shutdown the rest of a request's head may come.
 const LAST_HEAD: Duration = Duration::from_secs(1);
 
-/// A bound socket.
 pub(crate) struct Listener {
     socket: TcpListener,
     limits: Limits,
@@ -178,7 +176,6 @@ pub(crate) struct Edge {
     pub(crate) hosts: Hosts,
     pub(crate) memory: Memory,
     pub(crate) metrics: Requests,
-    /// Tracks the connections' tasks.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -207,7 +204,6 @@ impl Edge {
         Ok(trace::request(&parts.headers, &parts.method, route, &head.id, answer).await)
     }
 
-    /// Serves a simulated connection.
     #[cfg(feature = "simulation")]
     pub(crate) async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
         let work = Work::new(Arc::clone(&self.memory.input), peer);

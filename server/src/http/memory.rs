@@ -9,7 +9,6 @@ const UNSENT_RESPONSES: i64 = 96 * 1024 * 1024;
 /// For heads and bodies of requests, over the first 8 KiB of each connection.
 const INPUT: i64 = 32 * 1024 * 1024;
 
-/// The budgets of one listener.
 #[derive(Clone)]
 pub(crate) struct Memory {
     pub(super) unsent: Arc<Budget<IpAddr>>,

@@ -19,11 +19,8 @@ use crate::{failure::Failure, reach::Reach};
 
 /// The listener that serves `/metrics`.
 pub(crate) enum MetricsAt {
-    /// The main listener.
     Main,
-    /// A separate listener.
     Own(Listener),
-    /// None.
     Nowhere,
 }
 
@@ -48,7 +45,6 @@ impl MetricsAt {
         Ok(Self::Own(listener))
     }
 
-    /// The routes of the main listener.
     pub(crate) fn parts(&self) -> Parts {
         match self {
             Self::Main => Parts::ApiAndMetrics,
@@ -56,7 +52,6 @@ impl MetricsAt {
         }
     }
 
-    /// Serves the separate listener, if there is one, until shutdown.
     pub(crate) async fn serve(self, server: &Arc<Server>, named: &[String]) {
         let Self::Own(listener) = self else { return };
         let base_url = &server.services.lasting.settings.base_url;

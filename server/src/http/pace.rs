@@ -10,7 +10,6 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// How many bytes a client must take in each window.
 const LEAST_BYTES: usize = 16 * 1024;
-/// How long a window is.
 pub(super) const WINDOW: Duration = Duration::from_secs(30);
 
 /// How fast a client takes its response. Costs nothing while no write waits.
@@ -26,19 +25,16 @@ struct Window {
 }
 
 impl Pace {
-    /// A pace whose windows have this length.
     pub(super) fn new(length: Duration) -> Self {
         Self { length, window: None }
     }
 
-    /// Notes that the client took bytes.
     pub(super) fn wrote(&mut self, bytes: usize) {
         if let Some(window) = &mut self.window {
             window.written += bytes;
         }
     }
 
-    /// Notes that the client took everything.
     pub(super) fn flushed(&mut self) {
         self.window = None;
     }

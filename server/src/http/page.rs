@@ -50,7 +50,6 @@ struct Page<'p> {
     service: &'p Service,
     id: &'p str,
     language: Language,
-    /// Whether this request chose the language.
     is_chosen: bool,
 }
 
@@ -180,14 +179,12 @@ impl<'p> Page<'p> {
     }
 }
 
-/// The page of a session.
 #[derive(Template)]
 #[template(path = "checkout.html")]
 struct CheckoutPage<'s> {
     checkout: &'s CheckoutView,
     session: &'s CheckoutSession,
     amount: String,
-    /// The URL of the stylesheet with the app's colour.
     theme: Option<String>,
     receipt: Option<&'s Receipt>,
     view: View<'s>,
@@ -198,13 +195,11 @@ struct CheckoutPage<'s> {
     language: Language,
 }
 
-/// The states of the page.
 enum View<'v> {
     /// A test session waits for one of the simulator's buttons.
     Simulator,
     /// A live session waits for the customer to choose how to pay.
     Choice,
-    /// A redirect to the gateway or the shop.
     Redirect {
         target: &'v str,
         to_shop: bool,

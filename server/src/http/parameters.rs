@@ -40,7 +40,6 @@ fn names_of(route: &Route) -> &'static [String] {
     KNOWN.get(route.template).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether the names of a route's parameters are checked.
 fn is_checked(route: &Route) -> bool {
     matches!(route.access, Access::Keyed(..)) && route.method == Method::GET
 }

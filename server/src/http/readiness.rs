@@ -12,11 +12,9 @@ use super::reply::Problem;
 /// Minimum time between two questions to the store.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Whether the store was ready a moment ago.
 #[derive(Default)]
 pub(crate) struct Readiness(Mutex<Last>);
 
-/// The last question to the store.
 #[derive(Default)]
 struct Last {
     begun: Option<Instant>,

@@ -22,7 +22,6 @@ pub(super) const DESCRIPTION: &str = include_str!("../../openapi.json");
 pub(crate) struct Reference(HashMap<&'static str, [Bytes; 2]>);
 
 impl Reference {
-    /// Renders the pages of a server with this base URL.
     pub(crate) fn new(base_url: &str) -> Self {
         let pages = GUIDES.iter().map(|guide| (guide.name, guide.render)).chain([("", page::render as Render)]);
         let rendered = |(name, render): (&'static str, Render)| {

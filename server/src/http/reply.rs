@@ -125,7 +125,6 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// The response to a request that may have an idempotency key.
 pub(super) fn answer(status: StatusCode, answer: Answer) -> Response {
     let replayed = answer.replayed.then_some((HeaderName::from_static("idempotent-replayed"), "true"));
     json_text(status, Bytes::from_owner(Text(answer.body)), replayed)
@@ -151,7 +150,6 @@ pub(super) struct Problem {
     code: ErrorCode,
     message: Message,
     fields: Box<[FieldError]>,
-    /// The header that the status requires.
     pub(super) header: Option<StaticHeader>,
 }
 
@@ -173,25 +171,21 @@ impl Problem {
         status_of(&self.code)
     }
 
-    /// 404 for a path without a route.
     pub(super) fn no_such_path() -> Self {
         Self::new(ErrorCode::RouteNotFound, "no such path; API paths start with /api/v1")
     }
 
-    /// 421 for a host that a listener on loopback does not know.
     pub(super) fn host_unknown() -> Self {
         let message = "this server listens on loopback alone and does not know the host that the request names; call it by its \
             base URL or as localhost, or have its operator name the host with --allowed-host";
         Self::new(ErrorCode::HostUnknown, message)
     }
 
-    /// 405, with the path's methods.
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
         let problem = Self::new(ErrorCode::MethodNotAllowed, format!("this path allows only {allowed}"));
         Self { header: Some((header::ALLOW, allowed)), ..problem }
     }
 
-    /// 403 for a restricted key.
     pub(super) fn permission_missing(granted: Option<&[Permission]>, needed: Permission) -> Self {
         let granted = granted.unwrap_or_default().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
         let message = format!("this API key is restricted to {granted} and lacks the scope {needed}");
@@ -203,7 +197,6 @@ impl Problem {
         Self::new(ErrorCode::RateLimited, format!("too many requests; retry after {seconds} s"))
     }
 
-    /// 400 for a webhook that arrives here.
     pub(super) fn webhook_loop() -> Self {
         let message = "this request is a webhook; set the endpoint's url to a program of yours instead of this server";
         Invalid::new(ErrorCode::WebhookLoop, message).into()
@@ -223,13 +216,11 @@ impl Problem {
         Self::new(ErrorCode::InternalError, message)
     }
 
-    /// Builds the response with its headers.
     pub(super) fn into_response(self) -> Response {
         let (status, header) = (self.status(), self.header.clone());
         json_text(status, self.body(), header)
     }
 
-    /// The response's body.
     pub(super) fn body(self) -> String {
         let status = self.status();
         let error = status.canonical_reason().unwrap_or_default().into();

@@ -30,7 +30,6 @@ static PLACES: Semaphore = Semaphore::const_new(LARGE_BODIES);
 /// The headers by which browsers say that nobody looks yet.
 const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
-/// A body, and its place if it is large.
 #[derive(Default)]
 pub(super) struct LargeBody {
     bytes: Bytes,
@@ -141,7 +140,6 @@ impl Request {
         timeout(BODY_DEADLINE, all).await.map_err(late)?
     }
 
-    /// Reads a JSON body, which may be empty.
     pub(super) async fn read_json(&mut self) -> Result<Bytes, Problem> {
         let body = self.read_body().await?;
         let declared = self.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -158,7 +156,6 @@ impl Request {
         }
     }
 
-    /// Returns the requested page of a list.
     pub(super) fn page(&self) -> Result<PageRequest, Invalid> {
         PageRequest::from_query(self.query("page").as_deref(), self.query("limit").as_deref())
     }

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{domain::Permission, service::Caller};
 
-/// Finds the route of a method and a path.
 type Find = fn(&Method, &str) -> Option<Found>;
 
 pub(super) async fn list(caller: Caller, request: Request, find: Find) -> reply::Outcome {

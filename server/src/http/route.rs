@@ -11,7 +11,6 @@ use crate::{domain::Permission, service::Caller};
 /// A handler's future. It does nothing until polled.
 pub(super) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A route: one method of one path.
 pub(super) struct Route {
     /// The method; `GET` answers `HEAD` as well, and hyper leaves the body out (RFC 9110, section 9.3.2).
     pub(super) method: Method,
@@ -20,7 +19,6 @@ pub(super) struct Route {
     pub(super) access: Access,
 }
 
-/// A route's authentication, rate limit and handler.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
     /// Needs an API key with this permission; limited per key.
@@ -36,17 +34,13 @@ pub(super) enum Access {
 /// The metrics label of requests without a route.
 pub(super) const OTHER: &str = "other";
 
-/// The routes of the server, by path.
 pub(super) struct Table(Router<Resource>);
 
-/// The routes of one path.
 struct Resource {
     routes: Vec<&'static Route>,
-    /// Their methods, as the value of `Allow`.
     allow: String,
 }
 
-/// The route of a request.
 #[derive(Clone)]
 pub(super) struct Found {
     /// The path's route for the method. If the path does not allow the method: its first route, whose access applies to

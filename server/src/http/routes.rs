@@ -100,19 +100,15 @@ const fn route(method: Method, template: &'static str, access: Access) -> Route 
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(ROUTES));
 
-/// Finds the route of a request.
 pub(super) fn find(method: &Method, path: &str) -> Option<Found> {
     TABLE.find(method, path)
 }
 
-/// The routes that a listener serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
     /// All except `/metrics`.
     Api,
-    /// All.
     ApiAndMetrics,
-    /// Only `/metrics`.
     Metrics,
 }
 
@@ -126,7 +122,6 @@ impl Parts {
     }
 }
 
-/// The routes of one listener, the same for every connection.
 pub(crate) type Routes = BoxedFilter<(Response,)>;
 
 /// Builds the filter that handles requests. The listener has already found their routes.

@@ -48,7 +48,6 @@ struct Ask<K> {
     waiting: Option<oneshot::Sender<Taken>>,
 }
 
-/// The windows of this server.
 pub(super) type Local<K> = Arc<Mutex<Windows<K>>>;
 
 impl<K: Hash + Ord + Clone + Display + Send + 'static> SharedWindows<K> {
@@ -95,7 +94,6 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         Some((Taken { remaining: Some(limit - window.used), left, evicted }, is_report_due))
     }
 
-    /// What to tell the other servers about a key.
     fn report(&mut self, key: &K, subject: String, waiting: u32, now: Instant) -> Report {
         let (window, _) = self.running(key.clone(), now);
         window.shared.in_report = std::mem::take(&mut window.shared.unreported);
@@ -121,7 +119,6 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         (0..waiting).map(|nth| Taken { remaining: remaining(nth), left, evicted }).collect()
     }
 
-    /// Takes back a report that failed.
     fn take_back(&mut self, key: &K, now: Instant) {
         let shared = &mut self.running(key.clone(), now).0.shared;
         shared.unreported += std::mem::take(&mut shared.in_report);

@@ -10,7 +10,6 @@ const CARDS: [Colour; 2] = [Colour::WHITE, Colour::new(0x1a, 0x20, 0x29)];
 /// The contrast of a control's edge that WCAG 2.2 asks for (success criterion 1.4.11).
 const EDGE_CONTRAST: f64 = 3.0;
 
-/// The URL of a colour's stylesheet.
 pub(super) fn address(colour: Colour) -> String {
     let hash = hex::encode(&Sha256::digest(stylesheet(colour))[..6]);
     format!("/assets/checkout-{}.css?{hash}", colour.to_string().trim_start_matches('#'))

@@ -21,7 +21,6 @@ pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
     reply::ok(&request.service().transactions(&caller, &query).await?)
 }
 
-/// The list as a table, with more rows at a time.
 pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
     may_see_payments(&caller)?;
     let query = TransactionQuery::of_table(|name| request.query(name))?;

@@ -46,7 +46,6 @@ pub(super) async fn counted(
     }
 }
 
-/// A body, counted until hyper has written its last byte.
 struct Unsent {
     body: Bytes,
     _held: Held<IpAddr>,

@@ -16,11 +16,8 @@ use crate::store::{WINDOW, WindowId};
 /// Maximum number of expired windows that one request removes. Two, because a request adds at most one.
 const EXPIRED_PER_TAKE: usize = 2;
 
-/// The windows of one kind of key.
 pub(super) struct Windows<K> {
-    /// Requests per key and window.
     pub(super) limit: u32,
-    /// Maximum number of windows.
     capacity: usize,
     by_key: HashMap<K, Window>,
     /// Every window in `by_key`, oldest first. A key whose window restarted before the old entry was removed has two
@@ -28,7 +25,6 @@ pub(super) struct Windows<K> {
     oldest_first: VecDeque<(Instant, K)>,
 }
 
-/// The requests of a key in one minute.
 pub(super) struct Window {
     pub(super) begun: Instant,
     /// Admitted requests, as far as this server knows.
@@ -48,12 +44,10 @@ pub(super) struct Shared {
     pub(super) in_report: u32,
 }
 
-/// The outcome of counting one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     /// Requests left in the window. `None` if this request exceeds the limit.
     pub(super) remaining: Option<u32>,
-    /// Time until the window ends.
     pub(super) left: Duration,
     /// Whether an unexpired window was evicted to make room. Its key starts a new window with its next request.
     pub(super) evicted: bool,
@@ -65,7 +59,6 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         Self { limit, capacity: capacity.max(1), by_key: HashMap::new(), oldest_first: VecDeque::new() }
     }
 
-    /// Counts a request.
     pub(super) fn take(&mut self, key: K, now: Instant) -> Taken {
         self.remove_expired(now);
         let limit = self.limit;
@@ -104,7 +97,6 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         self.enqueue(key, begun);
     }
 
-    /// Removes expired windows from the front of the queue.
     pub(super) fn remove_expired(&mut self, now: Instant) {
         for _ in 0..EXPIRED_PER_TAKE {
             match self.oldest_first.front() {

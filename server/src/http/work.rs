@@ -20,7 +20,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::{input::Input, pace::Pace, reply::Problem};
 use crate::budget::Budget;
 
-/// The work of one connection.
 #[derive(Clone)]
 pub(super) struct Work(Arc<State>);
 
@@ -57,12 +56,10 @@ impl Work {
 pub(super) struct Working(Work);
 
 impl Working {
-    /// Begins a part of the request.
     pub(super) fn part(&self) -> Self {
         self.0.begin()
     }
 
-    /// Whether there was no memory for a part of the request.
     pub(super) fn is_refused(&self) -> bool {
         self.0.0.input.is_refused()
     }

@@ -14,11 +14,9 @@ use crate::lock::lock;
 /// How much may wait. Further lines are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The lines that wait.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// All lines that were dropped.
     dropped: Counter,
 }
 
@@ -32,7 +30,6 @@ struct Waiting {
 }
 
 impl Queue {
-    /// `dropped` counts lines that are dropped.
     pub(super) fn new(dropped: Counter) -> Self {
         Self { waiting: Mutex::default(), changed: Condvar::new(), dropped }
     }

@@ -7,7 +7,6 @@ use crate::{
     terminal::Output,
 };
 
-/// Checks every record of a store.
 pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, Failure> {
     let bar = progress::bar("checking", || store.records())?;
     let checked = store.check(&mut |done| bar.set_position(done))?;

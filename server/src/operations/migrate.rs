@@ -103,7 +103,6 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
     }
 }
 
-/// Checks every invariant of a store.
 fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<(), Failure> {
     match &check_records(store)?.findings[..] {
         [] => Ok(()),

@@ -25,7 +25,6 @@ use crate::{
     },
 };
 
-/// How long to wait for the store's lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Passes a store to `read`, as of one moment. Returns an error if there is none.
@@ -68,7 +67,6 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -
     }
 }
 
-/// Waits for SIGINT or SIGTERM.
 pub(super) async fn interrupted() -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

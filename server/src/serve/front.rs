@@ -31,7 +31,6 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// Binds the sockets.
     pub(super) async fn bind(args: &ServeArgs) -> Result<Self, Failure> {
         let shares = descriptors::divide(descriptors::raise_limit(), args.max_connections)?;
         let drain = Duration::from_secs(args.drain.into());

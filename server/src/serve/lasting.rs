@@ -21,19 +21,16 @@ use crate::{
     },
 };
 
-/// The pause between two tries to open a database.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How often the log says that the server waits for its database.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 
-/// The lasting store.
 pub(super) struct Lasting {
     store: Arc<Store>,
     main: Main,
     ambient: Arc<dyn Ambient>,
 }
 
-/// Its engine.
 enum Main {
     Embedded(embedded::Closing),
     Postgres(Arc<DatabaseClock>, Arc<PostgresStore>, postgres::Closing),

@@ -36,7 +36,6 @@ pub(super) struct Sandbox {
     present: watch::Sender<Option<service::Sandbox>>,
 }
 
-/// A store in use.
 struct Running {
     store: Present,
     service: Arc<Service>,

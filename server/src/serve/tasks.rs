@@ -7,7 +7,6 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// All tasks that use the stores.
 #[derive(Default)]
 pub(super) struct Tasks {
     pub(super) tracker: TaskTracker,
@@ -18,7 +17,6 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Stops the server on SIGINT or SIGTERM.
     pub(super) fn stop_on_signals(&self) -> std::io::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -39,7 +37,6 @@ impl Tasks {
         self.tracker.spawn(self.ending.clone().run_until_cancelled_owned(work));
     }
 
-    /// Cancels the workers and waits for all tasks.
     pub(super) async fn end(&self) {
         self.ending.cancel();
         self.tracker.close();

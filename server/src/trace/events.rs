@@ -8,10 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use opentelemetry::trace::SpanContext;
 use payments_core::EventId;
 
-/// How many events are remembered.
 const AT_MOST: usize = 65_536;
 
-/// The spans that committed events.
 #[derive(Default)]
 pub(super) struct RecentEvents {
     spans: HashMap<EventId, SpanContext>,

@@ -70,7 +70,6 @@ pub(crate) fn start() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends the last spans.
 pub(crate) async fn end() {
     let Some(traces) = TRACES.get() else { return };
     let flushed = tokio::task::spawn_blocking(|| traces.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;

@@ -17,7 +17,6 @@ use crate::{
     },
 };
 
-/// An error page, such as for an unknown session.
 #[derive(Template)]
 #[template(path = "checkout_notice.html")]
 struct NoticePage {

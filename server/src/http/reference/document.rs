@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::prose::prose;
 
-/// A field of a schema, or a parameter.
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: String,
@@ -35,7 +34,6 @@ pub(super) fn fields(schema: &Value) -> Vec<Field> {
     fields
 }
 
-/// Reads the parameters of an operation.
 pub(super) fn parameters(operation: &Value) -> Vec<Field> {
     let field = |parameter: &Value| {
         let kind = format!("{}, {}", text(&parameter["in"]), kind(&parameter["schema"]));
@@ -44,7 +42,6 @@ pub(super) fn parameters(operation: &Value) -> Vec<Field> {
     list(&operation["parameters"]).map(field).collect()
 }
 
-/// Whether a schema requires a field.
 fn requires(schema: &Value, field: &str) -> bool {
     list(&schema["required"]).any(|required| required == field)
 }

@@ -19,7 +19,6 @@ pub(super) fn read(base_url: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(&RECORDED.replace(RECORDED_AT, base_url))
 }
 
-/// An operation's example as the page shows it.
 pub(super) struct Example {
     pub(super) snippets: Vec<Snippet>,
     pub(super) status: String,

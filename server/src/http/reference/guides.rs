@@ -32,7 +32,6 @@ macro_rules! guide {
         #[template(path = $path)]
         struct $name<'s> {
             base_url: &'s str,
-            /// `None` if the sandbox is off.
             sandbox_key: Option<&'static str>,
         }
 

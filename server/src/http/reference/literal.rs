@@ -2,19 +2,14 @@
 
 use serde_json::Value;
 
-/// How a language writes values.
 pub(super) struct Syntax {
     null: &'static str,
     yes: &'static str,
     no: &'static str,
-    /// The brackets of an object.
     object: [&'static str; 2],
-    /// An object without fields.
     empty: &'static str,
-    /// Between a name and its value.
     pair: &'static str,
     indent: &'static str,
-    /// A string.
     quoted: fn(&str) -> String,
 }
 
@@ -74,12 +69,10 @@ pub(super) fn double_quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A string of PHP.
 pub(super) fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// A word of a shell's command line.
 pub(super) fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/:.,=@%+".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {

@@ -13,16 +13,13 @@ use super::{
 };
 use crate::http::assets;
 
-/// The page. It walks the OpenAPI document.
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct DocsPage<'d> {
     document: &'d Value,
     examples: &'d Value,
     base_url: &'d str,
-    /// `None` if the sandbox is off.
     sandbox_key: Option<&'static str>,
-    /// The key of the examples.
     key: &'static str,
 }
 
@@ -33,7 +30,6 @@ pub(super) fn render(base_url: &str, sandbox_key: Option<&'static str>) -> Resul
     DocsPage { document: &document, examples: &examples, base_url, sandbox_key, key }.render()
 }
 
-/// An operation of the document.
 struct Operation<'d> {
     id: &'d str,
     path: &'d str,
@@ -43,7 +39,6 @@ struct Operation<'d> {
 }
 
 impl<'d> DocsPage<'d> {
-    /// The operations with a tag.
     fn operations(&self, tag: &Value) -> impl Iterator<Item = Operation<'d>> {
         let rows = object(&self.document["paths"])
             .flat_map(|(path, methods)| object(methods).map(move |row| (path, row)))
@@ -72,7 +67,6 @@ impl<'d> DocsPage<'d> {
         fields(&self.document["components"]["schemas"][schema])
     }
 
-    /// Resolves a `$ref`.
     fn resolved(&self, value: &'d Value) -> &'d Value {
         let pointer = value["$ref"].as_str().and_then(|pointer| pointer.strip_prefix('#'));
         pointer.and_then(|pointer| self.document.pointer(pointer)).unwrap_or(value)

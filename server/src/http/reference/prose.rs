@@ -11,12 +11,10 @@ pub(super) fn prose(value: &Value) -> String {
     marked(&marked(&escaped, "`", "code"), "**", "strong").replace("\n\n", "</p><p>")
 }
 
-/// The meaning of an error code, as HTML.
 pub(super) fn meaning(code: &ErrorCode) -> String {
     prose(&code.meaning().into())
 }
 
-/// Replaces each pair of marks by an element.
 fn marked(text: &str, mark: &str, element: &str) -> String {
     let part = |(index, part): (usize, &str)| match index % 2 {
         1 => format!("<{element}>{part}</{element}>"),

@@ -11,7 +11,6 @@ const RUST: &str = include_str!("../../../docs/snippets.rs");
 /// A body longer than this takes several lines.
 const ONE_LINE: usize = 60;
 
-/// A request.
 pub(super) struct Call<'c> {
     pub(super) method: String,
     pub(super) url: String,
@@ -19,11 +18,9 @@ pub(super) struct Call<'c> {
     pub(super) key: Option<&'c str>,
     pub(super) idempotency_key: Option<&'c str>,
     pub(super) body: Option<&'c Value>,
-    /// Whether the answer is JSON.
     pub(super) answers_json: bool,
 }
 
-/// A program that sends a request.
 pub(super) struct Snippet {
     /// A word for the page's script.
     pub(super) id: &'static str,
@@ -67,7 +64,6 @@ impl Call<'_> {
         lines.join(" \\\n  ")
     }
 
-    /// The request in each language.
     pub(super) fn snippets(&self, rust: String) -> Vec<Snippet> {
         let rows = [
             ("curl", "curl", self.curl()),

@@ -46,7 +46,6 @@ pub(super) fn check_permissions(directory: &Path) -> Finding {
     }
 }
 
-/// Checks the room on the disk of a directory.
 pub(super) fn check_disk(directory: &Path) -> Finding {
     let place = existing(directory);
     let name = place.display();
@@ -114,7 +113,6 @@ pub(super) fn check_clock(location: &Location, now: SystemTime, gateway: Option<
     }
 }
 
-/// When a file of a directory was last written.
 fn last_written(directory: &Path) -> io::Result<Option<SystemTime>> {
     let times = fs::read_dir(directory)?.map(|entry| entry?.metadata()?.modified());
     Ok(times.collect::<io::Result<Vec<_>>>()?.into_iter().max())

@@ -50,7 +50,6 @@ pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding>
     findings
 }
 
-/// Every environment variable that the program reads.
 fn variables() -> BTreeSet<String> {
     fn of(command: &Command, known: &mut BTreeSet<String>) {
         known.extend(command.get_arguments().filter_map(Arg::get_env).map(|name| name.to_string_lossy().into_owned()));

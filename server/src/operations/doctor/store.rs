@@ -52,7 +52,6 @@ pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Findi
     }
 }
 
-/// Whether a server listens on the socket of a directory.
 async fn is_served(directory: &Path) -> bool {
     let connected = UnixStream::connect(admin_socket::socket_in(directory)).await;
     // Too many wait already for one that stands still.

@@ -19,7 +19,6 @@ use crate::{
     },
 };
 
-/// What became of asking for a token.
 enum Asked {
     Granted(Timestamp),
     Refused(String),

@@ -9,10 +9,8 @@ use crate::store::{
     layout::{name_of, record_kind},
 };
 
-/// How many values are in memory at a time.
 const PAGE: usize = 256;
 
-/// The values of a store one by one.
 struct Values<'s> {
     store: &'s dyn Snapshot,
     after: Option<Vec<u8>>,

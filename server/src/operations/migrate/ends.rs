@@ -17,7 +17,6 @@ use crate::{
     },
 };
 
-/// The store that is read.
 pub(super) struct Source {
     store: Box<dyn Snapshot>,
     kept: Kept,
@@ -76,7 +75,6 @@ impl Source {
     }
 }
 
-/// The store that is filled.
 pub(super) enum Target {
     Directory(EmbeddedStore, Closing),
     Database(PostgresStore, postgres::Closing, Box<postgres::Target>),
@@ -98,7 +96,6 @@ impl Target {
         }
     }
 
-    /// Takes in values of one slot.
     pub(super) fn take_in(&self, values: Vec<KeyValue>) -> Result<(), Failure> {
         let taken = match self {
             Self::Directory(store, _) => Handle::current().block_on(store.take_in(values)),
@@ -107,7 +104,6 @@ impl Target {
         taken.map_err(goes_on)
     }
 
-    /// Notes how far the migration has come.
     pub(super) fn note(&self, migration: &Migration) -> Result<(), Failure> {
         let store: &Store = match self {
             Self::Directory(store, _) => store,
@@ -123,7 +119,6 @@ impl Target {
         }
     }
 
-    /// Passes the store, as of one moment, to `read`.
     pub(super) fn read<T>(&self, read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure>) -> Result<T, Failure> {
         match self {
             Self::Directory(store, _) => read(store),

@@ -5,7 +5,6 @@ use sha2::{Digest, Sha256};
 use super::{super::progress, Failure, Target};
 use crate::store::{Migration, Snapshot, bytes::KeyValue};
 
-/// How many values are moved in one commit.
 const BATCH: usize = 256;
 /// The kinds of records that tell a store from others: its merchants and their endpoints, which are few.
 const TELLING: [&str; 3] = ["workspace", "api-key", "endpoint"];
@@ -27,7 +26,6 @@ impl ValueDigest {
     }
 }
 
-/// Tells a store from others.
 pub(super) fn identity(store: &dyn Snapshot) -> Result<String, Failure> {
     let mut digest = ValueDigest::default();
     for kind in TELLING {
@@ -38,12 +36,10 @@ pub(super) fn identity(store: &dyn Snapshot) -> Result<String, Failure> {
     Ok(digest.finish())
 }
 
-/// The migration at its next version.
 pub(super) fn next(migration: &Migration) -> Migration {
     Migration { version: migration.version + 1, ..migration.clone() }
 }
 
-/// Moves the values that are left.
 pub(super) fn move_values(source: &dyn Snapshot, target: &Target, begun: Migration) -> Result<Migration, Failure> {
     let bar = progress::bar("moving", || source.records())?;
     let mut after = begun.after.as_ref().map(hex::decode).transpose().map_err(|error| {
