@@ -45,7 +45,8 @@ use super::{
     reply::Problem,
     request_id::RequestIds,
     route::OTHER,
-    routes::{Routes, find},
+    routes::{Parts, Routes, find, routes},
+    server::Server,
     unsent,
     work::{Observed, Work, Working},
 };
@@ -169,17 +170,32 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The shared state that serves every connection's requests.
 pub(crate) struct Edge {
-    pub(crate) routes: Routes,
-    pub(crate) ids: RequestIds,
-    pub(crate) limits: Arc<RateLimits>,
-    pub(crate) addresses: ConnectionsByAddress,
-    pub(crate) hosts: Hosts,
-    pub(crate) memory: Memory,
-    pub(crate) metrics: Requests,
-    pub(crate) tasks: TaskTracker,
+    routes: Routes,
+    ids: RequestIds,
+    limits: Arc<RateLimits>,
+    addresses: ConnectionsByAddress,
+    hosts: Hosts,
+    memory: Memory,
+    metrics: Requests,
+    tasks: TaskTracker,
 }
 
 impl Edge {
+    /// The edge of a server's listener, which serves these parts of its routes.
+    pub(crate) fn new(server: &Arc<Server>, parts: Parts, addresses: ConnectionsByAddress, hosts: Hosts) -> Self {
+        let (service, metrics) = (&server.services.lasting, server.metrics.requests.clone());
+        Self {
+            routes: routes(server, parts),
+            ids: RequestIds::new(&*service.ambient),
+            limits: Arc::clone(&server.limits),
+            addresses,
+            hosts,
+            memory: Memory::new(&metrics),
+            metrics,
+            tasks: service.tasks.clone(),
+        }
+    }
+
     /// Responds to one request. What is logged meanwhile says which.
     async fn respond(
         self: Arc<Self>,

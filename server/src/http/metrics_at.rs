@@ -10,9 +10,7 @@ use super::{
     client_address::TrustedProxies,
     hosts::Hosts,
     listener::{Edge, Limits, Listener},
-    memory::Memory,
-    request_id::RequestIds,
-    routes::{Parts, routes},
+    routes::Parts,
     server::Server,
 };
 use crate::{failure::Failure, reach::Reach};
@@ -55,17 +53,10 @@ impl MetricsAt {
     pub(crate) async fn serve(self, server: &Arc<Server>, named: &[String]) {
         let Self::Own(listener) = self else { return };
         let base_url = &server.services.lasting.settings.base_url;
-        let edge = Edge {
-            routes: routes(server, Parts::Metrics),
-            ids: RequestIds::new(&*server.services.lasting.ambient),
-            limits: Arc::clone(&server.limits),
-            addresses: ConnectionsByAddress::new(usize::MAX, TrustedProxies::default()),
-            hosts: listener.address().map(|own| Hosts::of(own, base_url, named)).unwrap_or_default(),
-            // Slow readers of the API leave room here for the operator.
-            memory: Memory::new(&server.metrics.requests),
-            metrics: server.metrics.requests.clone(),
-            tasks: server.services.lasting.tasks.clone(),
-        };
+        let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
+        let hosts = listener.address().map(|own| Hosts::of(own, base_url, named)).unwrap_or_default();
+        // Its own memory: slow readers of the API leave room here for the operator.
+        let edge = Edge::new(server, Parts::Metrics, addresses, hosts);
         listener.serve(edge, server.stopping.clone()).await;
     }
 }

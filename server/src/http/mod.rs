@@ -57,12 +57,9 @@ pub(crate) use hosts::Hosts;
 pub(crate) use limit::RateLimits;
 pub(crate) use listener::{Edge, Limits, Listener};
 pub(crate) use logged::WithRequest;
-pub(crate) use memory::Memory;
 pub(crate) use metrics_at::MetricsAt;
 pub(crate) use readiness::Readiness;
 pub(crate) use reference::Reference;
-pub(crate) use request_id::RequestIds;
 #[cfg(feature = "simulation")]
 pub(crate) use routes::Parts;
-pub(crate) use routes::routes;
 pub(crate) use server::Server;

@@ -9,8 +9,8 @@ use crate::{
     descriptors::{self, Shares},
     failure::Failure,
     http::{
-        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, Memory, MetricsAt, RateLimits, Readiness, Reference,
-        RequestIds, TrustedProxies,
+        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness, Reference,
+        TrustedProxies,
     },
     metrics::Metrics,
     reach::Reach,
@@ -58,27 +58,22 @@ impl Front {
         let proxies = TrustedProxies::new(args.trusted_proxies.clone());
         let per_address = descriptors::per_address(shares.connections, args.max_connections_per_address);
         let addresses = ConnectionsByAddress::new(per_address, proxies.clone());
-        let requests = metrics.requests.clone();
-        requests.connections_at_most.set(i64::try_from(shares.connections).unwrap_or(i64::MAX));
-        let evicted = &requests.rate_windows_evicted;
+        metrics.requests.connections_at_most.set(i64::try_from(shares.connections).unwrap_or(i64::MAX));
+        let evicted = &metrics.requests.rate_windows_evicted;
         let mut limits = RateLimits::new(args.rate_limit, args.keyless_rate_limit, proxies, evicted);
         let service = &services.lasting;
         limits.share(&service.store);
-        let limits = Arc::new(limits);
-        let (ids, tasks) = (RequestIds::new(&*service.ambient), service.tasks.clone());
         let server = Arc::new(http::Server {
             readiness: Readiness::default(),
             reference: Arc::new(Reference::new(&service.settings.base_url)),
             services,
-            limits: Arc::clone(&limits),
+            limits: Arc::new(limits),
             metrics,
             metrics_from: args.metrics_from.clone().into(),
             stopping,
         });
         let hosts = Hosts::of(address, &server.services.lasting.settings.base_url, &args.allowed_hosts);
-        let routes = http::routes(&server, metrics_at.parts());
-        let memory = Memory::new(&requests);
-        let edge = Edge { routes, ids, limits, addresses, hosts, memory, metrics: requests, tasks };
+        let edge = Edge::new(&server, metrics_at.parts(), addresses, hosts);
         tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server, &args.allowed_hosts));
     }
 }

@@ -32,7 +32,7 @@ use crate::{
     delivery::{Dispatcher, Sender, TargetPolicy},
     domain::GatewayName,
     gateway::{Credentials, Gateways},
-    http::{self, ConnectionsByAddress, Edge, Memory, RateLimits, Reference, RequestIds, TrustedProxies},
+    http::{self, ConnectionsByAddress, Edge, RateLimits, Reference, TrustedProxies},
     metrics::Metrics,
     serve::workers,
     service::{Service, Services, Settings},
@@ -212,7 +212,7 @@ impl Node {
             is_local: false,
             max_webhook_endpoints: 100,
         };
-        let (of_service, tasks) = (Arc::clone(&store), tracker.clone());
+        let (of_service, tasks) = (Arc::clone(&store), tracker);
         let service =
             Service::new(of_service, Arc::clone(&ambient), Arc::new(sender), gateways, settings, &metrics, tasks);
         let service = Arc::new(service);
@@ -222,7 +222,7 @@ impl Node {
         for worker in workers::of(&service, &dispatcher, &metrics) {
             tasks.spawn(worker);
         }
-        let edge = edge(&service, &metrics, tracker, reference);
+        let edge = edge(&service, &metrics, reference);
         Ok(Process { life, service, edge, metrics, tasks })
     }
 
@@ -260,24 +260,20 @@ pub(super) struct Response {
     pub(super) is_replayed: bool,
 }
 
-fn edge(service: &Arc<Service>, metrics: &Metrics, tasks: TaskTracker, reference: &Arc<Reference>) -> Arc<Edge> {
-    let requests = metrics.requests.clone();
+fn edge(service: &Arc<Service>, metrics: &Metrics, reference: &Arc<Reference>) -> Arc<Edge> {
     // Limits have tests of their own, with clocks of their own.
-    let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &requests.rate_windows_evicted));
+    let evicted = &metrics.requests.rate_windows_evicted;
     let server = Arc::new(http::Server {
         services: Arc::new(Services::new(Arc::clone(service), None)),
-        limits: Arc::clone(&limits),
+        limits: Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), evicted)),
         metrics: metrics.clone(),
         metrics_from: Arc::new([]),
         readiness: http::Readiness::default(),
         reference: Arc::clone(reference),
         stopping: CancellationToken::new(),
     });
-    let routes = http::routes(&server, http::Parts::Api);
     let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
-    let ids = RequestIds::new(&*service.ambient);
-    let memory = Memory::new(&requests);
-    Arc::new(Edge { routes, ids, limits, addresses, hosts: http::Hosts::default(), memory, metrics: requests, tasks })
+    Arc::new(Edge::new(&server, http::Parts::Api, addresses, http::Hosts::default()))
 }
 
 fn credentials() -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {
