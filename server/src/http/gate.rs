@@ -37,11 +37,9 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
                 }
                 request.service = service;
                 let verdict = server.limits.take_key(&caller.id).await;
-                let allowed = match caller.may(needed) {
-                    true => parameters::check(found.route, head.parts.uri.query()).map_err(Problem::from),
-                    false => Err(Problem::permission_missing(caller.permissions.as_deref(), needed)),
-                };
-                let handling = match allowed {
+                let checked = Problem::unless_permitted(&caller, needed)
+                    .and_then(|()| Ok(parameters::check(found.route, head.parts.uri.query())?));
+                let handling = match checked {
                     Ok(()) => handle(caller, request),
                     Err(problem) => Box::pin(ready(Err(problem))),
                 };

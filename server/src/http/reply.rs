@@ -14,7 +14,7 @@ use super::language::Language;
 use crate::{
     domain::Permission,
     gateway::EventFault,
-    service::{Answer, Refused},
+    service::{Answer, Caller, Refused},
     store::{PaymentJson, StoreError},
 };
 
@@ -186,10 +186,15 @@ impl Problem {
         Self { header: Some((header::ALLOW, allowed)), ..problem }
     }
 
-    pub(super) fn permission_missing(granted: Option<&[Permission]>, needed: Permission) -> Self {
-        let granted = granted.unwrap_or_default().iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", ");
+    /// 403 for a key that lacks a permission.
+    pub(super) fn unless_permitted(caller: &Caller, needed: Permission) -> Result<(), Self> {
+        if caller.may(needed) {
+            return Ok(());
+        }
+        let granted: Vec<_> = caller.permissions.iter().flatten().map(|scope| scope.as_str()).collect();
+        let granted = granted.join(", ");
         let message = format!("this API key is restricted to {granted} and lacks the scope {needed}");
-        Self::new(ErrorCode::PermissionMissing, message)
+        Err(Self::new(ErrorCode::PermissionMissing, message))
     }
 
     /// 429, with the seconds to wait. [`Verdict`](super::limit::Verdict) writes the headers.

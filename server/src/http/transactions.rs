@@ -16,13 +16,13 @@ const COLUMNS: [&str; 7] = ["id", "createdAt", "paymentId", "kind", "amount", "c
 const NEXT: HeaderName = HeaderName::from_static("x-next-after");
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
-    may_see_payments(&caller)?;
+    Problem::unless_permitted(&caller, ALSO_NEEDED)?;
     let query = TransactionQuery::from_query(|name| request.query(name))?;
     reply::ok(&request.service().transactions(&caller, &query).await?)
 }
 
 pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
-    may_see_payments(&caller)?;
+    Problem::unless_permitted(&caller, ALSO_NEEDED)?;
     let query = TransactionQuery::of_table(|name| request.query(name))?;
     let mark = match request.query("bom").as_deref() {
         None | Some("false") => b"",
@@ -44,14 +44,8 @@ pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
 }
 
 /// Transactions name payments, and who has a payment's id opens its checkout without a key. So beside the account's scope they need
-/// that of payments.
-fn may_see_payments(caller: &Caller) -> Result<(), Problem> {
-    let needed = Permission::PaymentsRead;
-    match caller.may(needed) {
-        true => Ok(()),
-        false => Err(Problem::permission_missing(caller.permissions.as_deref(), needed)),
-    }
-}
+/// this one.
+const ALSO_NEEDED: Permission = Permission::PaymentsRead;
 
 /// The rows below their columns. No cell has a text that a merchant or customer has written, so none can be a formula.
 fn csv(transactions: &[Transaction], mark: &[u8]) -> Result<Vec<u8>, Problem> {
