@@ -1,6 +1,8 @@
 //! What the server prints at start: its address, for programs, then where everything is and the first steps, for people.
 
-use std::{fmt, net::SocketAddr, path::absolute};
+use std::{net::SocketAddr, path::absolute};
+
+use askama::Template;
 
 use crate::store::Location;
 
@@ -9,6 +11,8 @@ pub(crate) fn first_line(address: SocketAddr) -> String {
 }
 
 /// What a server prints at start after the first line.
+#[derive(Template)]
+#[template(path = "greeting.txt")]
 pub(crate) struct Greeting<'g> {
     pub(crate) base_url: &'g str,
     pub(crate) data: Location,
@@ -17,62 +21,21 @@ pub(crate) struct Greeting<'g> {
     pub(crate) sandbox_key: Option<&'static str>,
 }
 
-impl fmt::Display for Greeting<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { base_url, sandbox_key, .. } = self;
-        let data = match &self.data {
+impl Greeting<'_> {
+    fn place(&self) -> String {
+        match &self.data {
             Location::Directory(directory) => absolute(directory).unwrap_or(directory.clone()).display().to_string(),
             database @ Location::Database(_) => database.to_string(),
-        };
-        let gateways = match self.gateways.as_slice() {
-            [] => "none: live payments are refused until the --config file has [bkash] or [stripe]".to_owned(),
-            gateways => gateways.join("; "),
-        };
-        let sandbox = sandbox_key.map_or("off".to_owned(), |key| format!("the key {key} works and moves no money"));
-        writeln!(f)?;
-        for (name, value) in [
-            ("Console", format!("{base_url}/dashboard")),
-            ("Reference", format!("{base_url}/docs")),
-            ("Data", data),
-            ("Gateways", gateways),
-            ("Sandbox", sandbox),
-        ] {
-            writeln!(f, "  {name:<10} {value}")?;
-        }
-        match sandbox_key {
-            Some(key) => writeln!(
-                f,
-                "
-Create a payment, open its checkoutUrl, and list it:
-
-  curl {base_url}/api/v1/payments -H 'Authorization: Bearer {key}' \\
-    -H 'Content-Type: application/json' \\
-    -d '{{\"amount\": 750, \"success_url\": \"https://shop.example/paid\", \"cancel_url\": \"https://shop.example/cart\"}}'
-
-  curl {base_url}/api/v1/payments -H 'Authorization: Bearer {key}'
-"
-            ),
-            None => {
-                let place = place(&self.data);
-                writeln!(
-                    f,
-                    "
-Every caller needs a key. Create a workspace and a key for it:
-
-  payments-server workspaces create --name 'Rahim & Sons'{place}
-  payments-server keys create --workspace 'Rahim & Sons' --environment test{place}
-"
-                )
-            }
         }
     }
-}
 
-/// The flag with which a command finds the data from anywhere.
-fn place(data: &Location) -> String {
-    let Location::Directory(directory) = data else { return " --database-url URL".to_owned() };
-    let directory = absolute(directory).unwrap_or(directory.clone()).display().to_string();
-    format!(" --data-dir '{}'", directory.replace('\'', r"'\''"))
+    /// The flag with which a command finds the data from anywhere.
+    fn flag(&self) -> String {
+        match &self.data {
+            Location::Directory(_) => format!(" --data-dir '{}'", self.place().replace('\'', r"'\''")),
+            Location::Database(_) => " --database-url URL".to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]
