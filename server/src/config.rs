@@ -53,48 +53,31 @@ impl Config {
     }
 }
 
-struct UrlFlag {
-    name: &'static str,
-    variable: &'static str,
-    has_password: fn(&str) -> bool,
-    /// Where else the password may stand.
-    or_else: &'static str,
-}
-
-const fn database(name: &'static str, variable: &'static str, or_else: &'static str) -> UrlFlag {
-    UrlFlag { name, variable, has_password: Target::has_password, or_else }
-}
-
-/// The flags whose URLs may hold a password.
-const URL_FLAGS: [UrlFlag; 4] = [
-    database(
-        "--database-url",
-        "PAYMENTS_DATABASE_URL",
-        "the password in a file and name it with --database-password-file",
-    ),
-    database("--from", "PAYMENTS_FROM", "the password in a file and name it with --from-password-file"),
-    database("--to", "PAYMENTS_TO", "the password in a file and name it with --to-password-file"),
-    UrlFlag {
-        name: "--gateway-proxy",
-        variable: "PAYMENTS_GATEWAY_PROXY",
-        has_password: GatewayProxy::has_password,
-        or_else: "the URL in the file that --config names",
-    },
+/// The flags that take the URL of a database, their variables, and the flags that name a file with its password.
+const DATABASE_FLAGS: [[&str; 3]; 3] = [
+    ["--database-url", "PAYMENTS_DATABASE_URL", "--database-password-file"],
+    ["--from", "PAYMENTS_FROM", "--from-password-file"],
+    ["--to", "PAYMENTS_TO", "--to-password-file"],
 ];
 
 /// Refuses a URL with a password among the arguments, where other users can read it.
 fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
-    for UrlFlag { name, variable, has_password, or_else } in URL_FLAGS {
+    let refuse = |name: &str, variable: &str, has_password: fn(&str) -> bool, or_else: &str| {
         let urls = args.iter().zip(args.iter().skip(1)).filter(|(arg, _)| *arg == name).map(|(_, url)| url);
         let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix(name)?.strip_prefix('='));
-        if urls.filter_map(|url| url.to_str()).chain(joined).any(has_password) {
-            return Err(format!(
+        match urls.filter_map(|url| url.to_str()).chain(joined).any(has_password) {
+            false => Ok(()),
+            true => Err(format!(
                 "{name} holds a password, which other users of this machine can read; put the URL in {variable}, or {or_else}"
-            )
-            .into());
+            )),
         }
+    };
+    for [name, variable, file] in DATABASE_FLAGS {
+        let or_else = format!("the password in a file and name it with {file}");
+        refuse(name, variable, Target::has_password, &or_else)?;
     }
-    Ok(())
+    let or_else = "the URL in the file that --config names";
+    Ok(refuse("--gateway-proxy", "PAYMENTS_GATEWAY_PROXY", GatewayProxy::has_password, or_else)?)
 }
 
 /// Parses the arguments. An error says which line of the file or which variable the value came from.
