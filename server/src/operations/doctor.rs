@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What was found out about one thing, and what to do if it is not in order.
-struct Finding(Verdict, String);
+struct Diagnosis(Verdict, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -38,48 +38,48 @@ impl fmt::Display for Verdict {
     }
 }
 
-fn in_order(text: impl Into<String>) -> Finding {
-    Finding(Verdict::InOrder, text.into())
+fn in_order(text: impl Into<String>) -> Diagnosis {
+    Diagnosis(Verdict::InOrder, text.into())
 }
 
-fn warning(text: impl Into<String>) -> Finding {
-    Finding(Verdict::Warning, text.into())
+fn warning(text: impl Into<String>) -> Diagnosis {
+    Diagnosis(Verdict::Warning, text.into())
 }
 
-fn failed(text: impl Into<String>) -> Finding {
-    Finding(Verdict::Failed, text.into())
+fn failed(text: impl Into<String>) -> Diagnosis {
+    Diagnosis(Verdict::Failed, text.into())
 }
 
-/// Checks everything and prints a line for each finding. Returns an error if the server cannot work like this.
+/// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work like this.
 pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Failure> {
     let location = args.data.location()?;
     let probes = probe(&credentials, args.gateway_proxy.clone()).await?;
     let settings = settings::check(args, &credentials);
-    let mut findings: Vec<_> = settings.into_iter().map(|finding| ("configuration", finding)).collect();
-    findings.push(("store", store::check(&location).await));
-    findings.push(("address", store::check_listen(args, &location).await));
+    let mut diagnoses: Vec<_> = settings.into_iter().map(|diagnosis| ("configuration", diagnosis)).collect();
+    diagnoses.push(("store", store::check(&location).await));
+    diagnoses.push(("address", store::check_listen(args, &location).await));
     if let Location::Directory(directory) = &location {
-        findings.push(("permissions", host::check_permissions(directory)));
+        diagnoses.push(("permissions", host::check_permissions(directory)));
         let directories = [Some(directory), args.backup_dir.as_ref()].into_iter().flatten();
-        findings.extend(directories.map(|directory| ("disk", host::check_disk(directory))));
+        diagnoses.extend(directories.map(|directory| ("disk", host::check_disk(directory))));
     }
-    findings.push(("descriptors", host::check_descriptors(args.max_connections)));
+    diagnoses.push(("descriptors", host::check_descriptors(args.max_connections)));
     let gateways_time = probes.iter().find_map(|probe| probe.answer.as_ref().ok()?.date);
-    findings.push(("clock", host::check_clock(&location, SystemTime::now(), gateways_time)));
-    findings.extend(probes.iter().map(|probe| ("gateway", reachable(probe))));
-    findings.extend(token::check(args, credentials, location).await.map(|finding| ("token", finding)));
+    diagnoses.push(("clock", host::check_clock(&location, SystemTime::now(), gateways_time)));
+    diagnoses.extend(probes.iter().map(|probe| ("gateway", reachable(probe))));
+    diagnoses.extend(token::check(args, credentials, location).await.map(|diagnosis| ("token", diagnosis)));
 
     let mut out = Output::new();
-    for (about, Finding(verdict, text)) in &findings {
+    for (about, Diagnosis(verdict, text)) in &diagnoses {
         out.line(format_args!("{verdict:<8} {about:<14} {text}"))?;
     }
-    match findings.iter().filter(|(_, Finding(verdict, _))| *verdict == Verdict::Failed).count() {
+    match diagnoses.iter().filter(|(_, Diagnosis(verdict, _))| *verdict == Verdict::Failed).count() {
         0 => Ok(()),
-        failed => Err(format!("{failed} of {} checks failed", findings.len()).into()),
+        failed => Err(format!("{failed} of {} checks failed", diagnoses.len()).into()),
     }
 }
 
-fn reachable(Probe { gateway, url, answer }: &Probe) -> Finding {
+fn reachable(Probe { gateway, url, answer }: &Probe) -> Diagnosis {
     match answer {
         Ok(answer) => in_order(format!("{gateway} answers at {url} in {} ms", answer.took.as_millis())),
         Err(error) => failed(format!(

@@ -12,7 +12,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{Finding, failed, in_order, warning};
+use super::{Diagnosis, failed, in_order, warning};
 use crate::{descriptors, file_modes, store::Location};
 
 const MIB: u64 = 1024 * 1024;
@@ -24,7 +24,7 @@ const LITTLE_FREE: u64 = 2048 * MIB;
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// Checks that this user can write the data, and that no other can read it.
-pub(super) fn check_permissions(directory: &Path) -> Finding {
+pub(super) fn check_permissions(directory: &Path) -> Diagnosis {
     let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let (name, place) = (directory.display(), existing(&directory));
     if let Err(error) = access(&place, Access::WRITE_OK | Access::EXEC_OK) {
@@ -46,7 +46,7 @@ pub(super) fn check_permissions(directory: &Path) -> Finding {
     }
 }
 
-pub(super) fn check_disk(directory: &Path) -> Finding {
+pub(super) fn check_disk(directory: &Path) -> Diagnosis {
     let place = existing(directory);
     let name = place.display();
     let disk = match statvfs(&place) {
@@ -67,7 +67,7 @@ pub(super) fn check_disk(directory: &Path) -> Finding {
 }
 
 /// Checks that there are descriptors for connections, webhooks and the store.
-pub(super) fn check_descriptors(asked: Option<u32>) -> Finding {
+pub(super) fn check_descriptors(asked: Option<u32>) -> Diagnosis {
     let limit = descriptors::raise_limit();
     match descriptors::divide(limit, asked) {
         Err(error) => failed(error.to_string()),
@@ -89,7 +89,7 @@ pub(super) fn check_descriptors(asked: Option<u32>) -> Finding {
 }
 
 /// Compares the clock with what was written last, and with a gateway's clock.
-pub(super) fn check_clock(location: &Location, now: SystemTime, gateway: Option<SystemTime>) -> Finding {
+pub(super) fn check_clock(location: &Location, now: SystemTime, gateway: Option<SystemTime>) -> Diagnosis {
     let mend = "set the clock, and let it follow time servers: timedatectl set-ntp true";
     let written = match location {
         Location::Directory(directory) => last_written(&directory.join("journal")).ok().flatten(),

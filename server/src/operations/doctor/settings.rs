@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, env};
 
 use clap::{Arg, Command, CommandFactory};
 
-use super::{Finding, failed, in_order, warning};
+use super::{Diagnosis, failed, in_order, warning};
 use crate::{
     cli::{Cli, ServeArgs},
     gateway::{CREDENTIALS, Credentials},
@@ -16,13 +16,13 @@ use crate::{
 const OTHER_VARIABLES: [&str; 3] = ["PAYMENTS_LOG", "PAYMENTS_API_KEY", "PAYMENTS_WEBHOOK_SECRET"];
 
 /// Checks the settings. A setting that is invalid has stopped the command before.
-pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding> {
+pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Diagnosis> {
     let gateways = credentials.modes();
     let base_url = args.base_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
     let is_public = Reach::of(&base_url, args.listen) == Reach::Public;
     let of_gateways = if gateways.is_empty() { "no gateways, so no live payments".into() } else { gateways.join("; ") };
-    let mut findings = vec![in_order(format!("valid; {base_url}; {of_gateways}"))];
-    let mut warn = |text: String| findings.push(warning(text));
+    let mut diagnoses = vec![in_order(format!("valid; {base_url}; {of_gateways}"))];
+    let mut warn = |text: String| diagnoses.push(warning(text));
     if is_public && base_url.starts_with("http://") {
         warn(format!(
             "customers and API keys reach {base_url} unencrypted; put a TLS proxy in front of the server, and set --base-url to \
@@ -36,9 +36,9 @@ pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding>
         warn(format!("live payments move no real money: {mode}; set the credentials of the live account"));
     }
     if let Some(error) = args.sandbox_directory().err().filter(|_| is_public && args.sandbox) {
-        findings.push(failed(error.to_string()));
+        diagnoses.push(failed(error.to_string()));
     }
-    let mut warn = |text: String| findings.push(warning(text));
+    let mut warn = |text: String| diagnoses.push(warning(text));
     let known = variables();
     for (name, _) in env::vars_os() {
         let Some(name) = name.to_str().filter(|name| name.starts_with("PAYMENTS_") && !known.contains(*name)) else {
@@ -47,7 +47,7 @@ pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Finding>
         let meant = did_you_mean(name, known.iter().map(String::as_str));
         warn(format!("the variable {name} is set, and payments-server knows no such variable{meant}"));
     }
-    findings
+    diagnoses
 }
 
 fn variables() -> BTreeSet<String> {

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::net::UnixStream;
 
-use super::{Finding, failed, in_order, warning};
+use super::{Diagnosis, failed, in_order, warning};
 use crate::{
     admin_socket,
     cli::ServeArgs,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Checks that the store is there, or that `serve` may make one. Makes none.
-pub(super) async fn check(location: &Location) -> Finding {
+pub(super) async fn check(location: &Location) -> Diagnosis {
     match location {
         Location::Directory(directory) if embedded::is_there(directory) => {
             let name = absolute(directory).unwrap_or_else(|_| directory.clone());
@@ -40,7 +40,7 @@ pub(super) async fn check(location: &Location) -> Finding {
 }
 
 /// Checks that `serve` can listen. The address of the server that runs on the data is taken, of course.
-pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Finding {
+pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Diagnosis {
     let address = args.listen;
     let is_served = matches!(location, Location::Directory(directory) if is_served(directory).await);
     match TcpListener::bind(address) {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use super::{super::Failure, Finding, failed, in_order, warning};
+use super::{super::Failure, Diagnosis, failed, in_order, warning};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Asks for a token where it is stored for the servers: bKash grants two an hour, and the doctor must not use one up.
-pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: Location) -> Option<Finding> {
+pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: Location) -> Option<Diagnosis> {
     credentials.bkash.as_ref()?;
     let not_asked = |why: &str| {
         warning(format!("bKash was not asked for a token, which would show that its credentials are right: {why}"))
