@@ -56,7 +56,7 @@ fn owner_of(directory: &Path) -> Option<(u32, u32)> {
     Some((found.uid(), found.gid()))
 }
 
-/// Returns what gives a directory that takes the place of this one, and all that is in it, to this one's owner.
+/// Returns a function that gives a replacement of this directory, with its contents, to this one's owner.
 pub(crate) fn keep_owner(directory: &Path) -> impl FnOnce(&Path) -> io::Result<()> + use<> {
     let owner = fs::metadata(directory).ok().map(|found| (found.uid(), found.gid()));
     move |made| match owner {

@@ -129,7 +129,7 @@ async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Servi
     Err(refused(head, server.limits.take_failed_key(client).await).unwrap_or(failure))
 }
 
-/// Notes the verdict about a request; its 429 if it is beyond the limit.
+/// Notes the verdict about a request. Returns a 429 if the request is beyond the limit.
 fn refused(head: &Head, verdict: Verdict) -> Option<Problem> {
     let _ = head.verdict.set(verdict);
     verdict.retry_after().map(Problem::too_many_requests)

@@ -35,8 +35,8 @@ pub(super) fn configure(http: &mut http1::Builder) {
     http.max_headers(READ_FIELDS).max_buf_size(READ_BYTES);
 }
 
-/// A request. The listener hands it to the routes as an extension of the request that warp gets, which is otherwise empty:
-/// warp's filters would copy the headers, the path and the query, and box the body twice.
+/// A request. The listener hands it to the routes as an extension of an empty request: warp's filters would copy the headers,
+/// the path and the query, and box the body twice.
 pub(super) struct Head {
     /// The value of `X-Request-Id`, which the log has too.
     pub(super) id: HeaderValue,

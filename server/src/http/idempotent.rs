@@ -50,7 +50,7 @@ where
     answered(&caller, success, answer)
 }
 
-/// The response. A stored one about a payment that the key may not see is another request's.
+/// The response. A stored one about a payment that the key may not see belongs to another request.
 fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> reply::Outcome {
     match answer.replayed && !caller.sees(answer.body.as_str()) {
         true => Err(Refused::IdempotencyKeyReused.into()),

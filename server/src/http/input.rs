@@ -1,7 +1,7 @@
-//! What a client has sent and the server still has in memory: the head of a request, complete or not, and its body.
+//! Counts what a client has sent and the server still has in memory: a request's head, complete or not, and its body.
 //!
-//! Every connection has the first [`FREE`] bytes for nothing. What is longer counts against a budget that all connections
-//! share. Bodies of more than 64 KiB have a limit of their own.
+//! The first [`FREE`] bytes of a connection do not count. The rest counts against a budget that all connections share.
+//! Bodies of more than 64 KiB have a limit of their own.
 
 use std::{
     net::IpAddr,
@@ -27,7 +27,7 @@ pub(super) struct Input {
 
 #[derive(Default)]
 struct Present {
-    /// What was read of the present request, with what may be of the next one.
+    /// Bytes of the present request, and perhaps the first ones of the next.
     bytes: usize,
     last_read: usize,
     is_refused: bool,
@@ -63,7 +63,7 @@ impl Input {
         lock(&self.present).is_refused
     }
 
-    /// The present request has ended. Only what was read last can be of the next one.
+    /// Ends the present request. Only the bytes that were read last can belong to the next one.
     pub(super) fn request_ended(&self) {
         let mut present = lock(&self.present);
         let rest = present.last_read;

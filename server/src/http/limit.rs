@@ -39,8 +39,7 @@ pub(crate) struct RateLimits {
     addresses: Limit<IpAddr>,
     proxies: TrustedProxies,
     begun: Instant,
-    /// Until how many seconds after `begun` a client is refused because keys of its failed. After that, requests with a key look up
-    /// no client.
+    /// Seconds after `begun` until which some client may be refused because its keys failed. Later requests look up no client.
     failing_until: AtomicU64,
 }
 

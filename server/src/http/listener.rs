@@ -1,7 +1,7 @@
-//! The listener: accepts connections within limits, and sets the headers common to all responses.
+//! The listener: accepts connections within limits, answers each request, and sets the headers that all responses have.
 //!
-//! `warp::serve` has no header timeout, no connection limit and no shutdown timeout, so this module serves connections
-//! with hyper's HTTP/1 builder and calls warp as a service.
+//! hyper serves the connections, because `warp::serve` has no limit of connections and no deadline for a head or for a
+//! shutdown. warp only calls the handlers: the routes are a filter of it, which gets the request as an extension.
 
 use std::{
     convert::Infallible,
@@ -58,7 +58,7 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// How long a connection may take to send a request's head, and how long it may idle between requests.
     pub(crate) head: Duration,
-    /// In which time a client must take 16 KiB of its response, or all of it.
+    /// Time in which a client must take 16 KiB of its response, or all of it.
     pub(crate) write: Duration,
     /// How long requests in flight may take to finish on shutdown.
     pub(crate) drain: Duration,
@@ -70,7 +70,7 @@ impl Default for Limits {
     }
 }
 
-/// How long after the beginning of a shutdown the rest of a request's head may come.
+/// Time after the start of a shutdown in which the rest of a request's head may come.
 const LAST_HEAD: Duration = Duration::from_secs(1);
 
 pub(crate) struct Listener {
@@ -157,8 +157,8 @@ impl Listener {
     }
 }
 
-/// Waits until the shutdown cuts a connection off: when a request would come too late, or, if the connection has work at hand
-/// then, when that has taken too long.
+/// Waits until the shutdown ends a connection: as soon as a request would come too late, unless the connection has work at
+/// hand; then when that takes too long.
 async fn cut_off(too_late: &CancellationToken, abort: &CancellationToken, work: &Work) {
     too_late.cancelled().await;
     if work.is_at_hand() {
@@ -196,7 +196,7 @@ impl Edge {
         }
     }
 
-    /// Responds to one request. What is logged meanwhile says which.
+    /// Responds to one request. Lines that are logged meanwhile name it.
     async fn respond(
         self: Arc<Self>,
         peer: IpAddr,

@@ -207,7 +207,7 @@ enum View<'v> {
     /// The server is querying the gateway.
     Processing,
     Paid {
-        /// Whether the shop has an endpoint that is told.
+        /// Whether the shop has an endpoint that gets the event.
         tells_shop: bool,
     },
     /// Failed, cancelled or expired.

@@ -27,7 +27,7 @@ const BODY_DEADLINE: Duration = Duration::from_secs(10);
 /// How many bodies that are longer than `MAX_BODY_BYTES` are in memory at once. The next one is not read further meanwhile.
 const LARGE_BODIES: usize = 16;
 static PLACES: Semaphore = Semaphore::const_new(LARGE_BODIES);
-/// The headers by which browsers say that nobody looks yet.
+/// The headers by which browsers mark a request that they send before the user follows the link.
 const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Request {
         &self.head.parts.headers
     }
 
-    /// The route with its parameter, which says what the path means. The path itself may end with a slash.
+    /// The route with its parameter: the same for a path with and without a slash at its end.
     pub(super) fn route_path(&self) -> String {
         self.head.found.as_ref().map(Found::path).unwrap_or_default()
     }
@@ -80,8 +80,7 @@ impl Request {
         self.head.found.as_ref().map_or("", |found| &found.id)
     }
 
-    /// Whether the request acts on nothing: it asks only for the head, or a browser sends it before its user follows the
-    /// link, if ever.
+    /// Whether nobody has followed the link yet: the request asks only for the head, or a browser prefetches.
     pub(super) fn is_ahead_of_its_user(&self) -> bool {
         let says = |name: &str| {
             let values = self.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());

@@ -1,8 +1,8 @@
 //! Rate limits that several servers on one store keep together.
 //!
-//! A server admits a few requests of a window by itself, and tells the others of them soon. It asks before it admits more. So
-//! no request is refused before the whole limit was admitted, by whichever servers, and at most a twentieth of the limit is
-//! admitted beyond it for each server.
+//! A server admits a few requests of a window by itself and reports them soon. Before it admits more, it asks for the count
+//! of all servers. So a request is refused only after all servers together have admitted the limit. Each server may admit a
+//! twentieth of the limit beyond it.
 
 use std::{
     collections::HashMap,
@@ -24,8 +24,8 @@ use crate::{
     store::{Report, RequestCounts, SharedWindow, Store, WINDOW},
 };
 
-/// The part of the limit that a server admits between two reports. As many again may have been admitted before it knew of the
-/// others' window.
+/// A server admits this part of the limit between two reports. It may have admitted as much again before it knew the window of
+/// the others.
 const SHARE: u32 = 40;
 /// How many requests wait for a report. One more is counted by this server alone.
 const WAITING: usize = 4096;
@@ -75,7 +75,7 @@ impl<K: Hash + Ord + Clone + Display + Send + 'static> SharedWindows<K> {
 }
 
 impl<K: Hash + Eq + Clone> Windows<K> {
-    /// Counts a request, if this server knows enough to admit or refuse it: whether a report is due.
+    /// Counts a request if this server knows enough to admit or refuse it. Also returns whether a report is due.
     fn take_share(&mut self, key: &K, now: Instant, share: u32) -> Option<(Taken, bool)> {
         self.remove_expired(now);
         let limit = self.limit;
@@ -146,7 +146,7 @@ impl<K: Hash + Ord + Clone + Display> Reporter<K> {
         }
     }
 
-    /// Reports the keys. Who waits for one that cannot be reported hears nothing, and is counted by this server alone.
+    /// Reports the keys. If that fails, this server alone counts the requests that wait.
     async fn round(&self, counts: &dyn RequestCounts, waiting: HashMap<K, Vec<oneshot::Sender<Taken>>>) {
         let waiting: Vec<_> = waiting.into_iter().collect();
         let now = Instant::now();

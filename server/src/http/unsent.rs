@@ -10,7 +10,7 @@ use warp::reply::Response;
 use super::reply::Problem;
 use crate::budget::{Budget, Held};
 
-/// Shorter bodies do not count: a connection has at most a few, and whoever asks for a payment must not wait for a slow reader.
+/// Shorter bodies do not count: a connection has few of them, and a request for one payment must not wait for slow readers.
 const FREE: i64 = 16 * 1024;
 
 /// Counts a response until its client has taken it. If the client's address has no room, the response becomes 503, unless the

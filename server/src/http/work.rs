@@ -1,6 +1,6 @@
-//! What one connection has at hand: requests that are handled, a response that its client still has to take, and what was read.
+//! The work that one connection has at hand: requests, a response that its client still has to take, and bytes that were read.
 //!
-//! On shutdown, a connection without a request or a response only waits for a request, of which a part of the head may be there.
+//! On shutdown, a connection without a request and a response only waits for the next request. Part of its head may be there.
 
 use std::{
     io::{self, IoSlice},
@@ -83,7 +83,7 @@ static BUSY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A connection that notes what is read, whether a write waits, and closes if its client takes its response too slowly.
+/// A connection that notes reads and waiting writes, and closes if its client takes a response too slowly.
 pub(super) struct Observed<S> {
     stream: S,
     work: Work,

@@ -1,4 +1,4 @@
-//! Lines of the log that wait for the thread which writes them. So nobody else waits for whoever reads the log.
+//! Lines of the log that wait for the thread that writes them. Nobody else waits for a slow reader of the log.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use crate::lock::lock;
 
-/// How much may wait. Further lines are dropped.
+/// How many bytes may wait. Further lines are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Queue {

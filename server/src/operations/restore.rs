@@ -60,7 +60,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     }
 }
 
-/// Adds the flag by which the changes before a missing file can still be restored, or what is left of one that was cut off.
+/// Names the flag that restores the changes before a file that is missing or was cut off.
 fn with_advice(error: BackupError) -> Failure {
     let left = if let BackupError::Journal(fault) = &error { fault.left_until() } else { None };
     match left {

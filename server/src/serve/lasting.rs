@@ -94,7 +94,7 @@ impl Lasting {
         Arc::clone(&self.ambient)
     }
 
-    /// What a database needs done again and again.
+    /// The periodic work that a database needs.
     pub(super) fn of_database(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Main::Postgres(clock, store, _) = &self.main else { return None };
         Some(Arc::clone(store).keep(Arc::clone(clock)))

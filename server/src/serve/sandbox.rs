@@ -23,7 +23,7 @@ use crate::{
     store::disposable::{Disposable, Present},
 };
 
-/// What the service on each of its stores has.
+/// What the services on its successive stores share.
 pub(super) struct Sandbox {
     lasting: Arc<Service>,
     sender: Arc<Sender>,

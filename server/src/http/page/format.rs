@@ -45,8 +45,7 @@ pub(super) fn digits(number: impl ToString, language: Language) -> String {
     }
 }
 
-/// Formats an amount: ৳1,250.00 or $12.50, in Bangla ৳১,২৫০.০০ with a comma before the thousands and before each hundredfold
-/// of them.
+/// Formats an amount: ৳1,250.00 or $12.50; in Bangla ৳১২,৩৪,৫৬৭.০০, with a comma after every two digits above the thousands.
 pub(super) fn money(amount: Amount, currency: Currency, language: Language) -> String {
     let sign = match currency {
         Currency::Bdt => '৳',
