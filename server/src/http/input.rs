@@ -13,6 +13,8 @@ use crate::{
     lock::lock,
 };
 
+/// What the input of a listener's connections may take together.
+pub(super) const BUDGET: i64 = 32 * 1024 * 1024;
 /// As much as hyper's first buffer has, which every connection has anyway.
 const FREE: usize = 8 * 1024;
 /// The most that hyper and a handler keep of one connection.

@@ -37,10 +37,10 @@ use super::{
     by_address::ConnectionsByAddress,
     head::{self, Addresses, Head},
     hosts::Hosts,
+    input,
     limit::RateLimits,
     lingering::Lingering,
     logged::REQUEST,
-    memory::Memory,
     pace,
     reply::Problem,
     request_id::RequestIds,
@@ -50,7 +50,7 @@ use super::{
     unsent,
     work::{Observed, Work, Working},
 };
-use crate::{metrics::Requests, trace};
+use crate::{budget::Budget, metrics::Requests, trace};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -119,7 +119,7 @@ impl Listener {
             };
             // Responses are written whole, so Nagle's algorithm would only delay them.
             let _ = stream.set_nodelay(true);
-            let (shared, work) = (Arc::clone(&edge), Work::new(Arc::clone(&edge.memory.input), peer));
+            let (shared, work) = (Arc::clone(&edge), Work::new(Arc::clone(&edge.input), peer));
             let too_slow = edge.metrics.slow_readers_closed.clone();
             let stream = TokioIo::new(Observed::new(stream, work.clone(), self.limits.write, too_slow));
             let begun = work.clone();
@@ -175,7 +175,9 @@ pub(crate) struct Edge {
     limits: Arc<RateLimits>,
     addresses: ConnectionsByAddress,
     hosts: Hosts,
-    memory: Memory,
+    /// The bytes of responses that their clients still have to take, and of requests.
+    unsent: Arc<Budget<IpAddr>>,
+    input: Arc<Budget<IpAddr>>,
     metrics: Requests,
     tasks: TaskTracker,
 }
@@ -190,7 +192,8 @@ impl Edge {
             limits: Arc::clone(&server.limits),
             addresses,
             hosts,
-            memory: Memory::new(&metrics),
+            unsent: Budget::new(unsent::BUDGET, metrics.unsent.clone()),
+            input: Budget::new(input::BUDGET, metrics.input.clone()),
             metrics,
             tasks: service.tasks.clone(),
         }
@@ -222,7 +225,7 @@ impl Edge {
 
     #[cfg(feature = "simulation")]
     pub(crate) async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
-        let work = Work::new(Arc::clone(&self.memory.input), peer);
+        let work = Work::new(Arc::clone(&self.input), peer);
         let service = service_fn(move |request| Arc::clone(&self).respond(peer, request, work.begin()));
         let mut http = http1::Builder::new();
         head::configure(&mut http);
@@ -250,7 +253,7 @@ impl Edge {
             }
         };
         let had_effect = !matches!(head.parts.method, Method::GET | Method::HEAD);
-        let mut response = unsent::counted(&self.memory.unsent, client, response, had_effect).await;
+        let mut response = unsent::counted(&self.unsent, client, response, had_effect).await;
         verdict.write(&mut response);
         let (status, took) = (response.status().as_u16(), begun.elapsed());
         let route = head.found.as_ref().map_or(OTHER, |found| found.label);
@@ -284,7 +287,7 @@ mod tests {
     use warp::Filter;
 
     use super::*;
-    use crate::{ambient::OperatingSystem, http::TrustedProxies};
+    use crate::{ambient::OperatingSystem, http::TrustedProxies, metrics::BudgetMetrics};
 
     async fn listening_with(limits: Limits) -> SocketAddr {
         let routes = warp::ext::get::<Arc<Head>>().then(async |head: Arc<Head>| match head.parts.uri.path() {
@@ -298,8 +301,9 @@ mod tests {
         let limits = Arc::new(RateLimits::new(0, 0, TrustedProxies::default(), &metrics.rate_windows_evicted));
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
         let (ids, tasks) = (RequestIds::new(&OperatingSystem), TaskTracker::new());
-        let memory = Memory::new(&metrics);
-        let edge = Edge { routes, ids, limits, addresses, hosts: Hosts::default(), memory, metrics, tasks };
+        let budget = |metrics: &BudgetMetrics| Budget::new(1 << 20, metrics.clone());
+        let (unsent, input, hosts) = (budget(&metrics.unsent), budget(&metrics.input), Hosts::default());
+        let edge = Edge { routes, ids, limits, addresses, hosts, unsent, input, metrics, tasks };
         tokio::spawn(listener.serve(edge, CancellationToken::new()));
         address
     }

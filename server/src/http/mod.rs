@@ -26,7 +26,6 @@ mod limit;
 mod lingering;
 mod listener;
 mod logged;
-mod memory;
 mod metrics_at;
 mod pace;
 mod page;

@@ -13,7 +13,7 @@ use warp::http::Method;
 
 use super::{
     head::beginning,
-    reference::DESCRIPTION,
+    reference::{DESCRIPTION, list, object, text},
     route::{Access, Route},
 };
 use crate::nearest::nearest;
@@ -28,12 +28,10 @@ static KNOWN: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| known(DE
 fn known(description: &str) -> HashMap<String, Vec<String>> {
     let document: Value = serde_json::from_str(description).unwrap_or_default();
     let names = |operation: &Value| -> Vec<String> {
-        let parameters = operation["parameters"].as_array().into_iter().flatten();
-        let in_query = parameters.filter(|parameter| parameter["in"] == "query");
-        in_query.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect()
+        let in_query = list(&operation["parameters"]).filter(|parameter| parameter["in"] == "query");
+        in_query.map(|parameter| text(&parameter["name"]).to_owned()).collect()
     };
-    let paths = document["paths"].as_object().into_iter().flatten();
-    paths.map(|(path, methods)| (path.clone(), names(&methods["get"]))).collect()
+    object(&document["paths"]).map(|(path, methods)| (path.to_owned(), names(&methods["get"]))).collect()
 }
 
 fn names_of(route: &Route) -> &'static [String] {

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
+pub(super) use self::document::{list, object, text};
 use self::guides::{GUIDES, Render};
 use crate::service::SANDBOX_KEY;
 

@@ -10,6 +10,8 @@ use warp::reply::Response;
 use super::reply::Problem;
 use crate::budget::{Budget, Held};
 
+/// What the responses of a listener may take together.
+pub(super) const BUDGET: i64 = 96 * 1024 * 1024;
 /// Shorter bodies do not count: a connection has few of them, and a request for one payment must not wait for slow readers.
 const FREE: i64 = 16 * 1024;
 

@@ -51,15 +51,15 @@ pub(super) fn schema_of(message: &Value) -> Option<&str> {
     name_of(&message["content"]["application/json"]["schema"])
 }
 
-pub(super) fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+pub(in crate::http) fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
-pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
+pub(in crate::http) fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-pub(super) fn text(value: &Value) -> &str {
+pub(in crate::http) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
