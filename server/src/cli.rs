@@ -1,13 +1,14 @@
 //! The command line.
 
-mod deliveries;
 mod developer;
-mod health;
 mod merchants;
 mod serve;
 mod values;
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -22,12 +23,10 @@ use crate::{
         postgres::{Target, TargetError},
     },
 };
-pub(crate) use deliveries::DeliveriesCommand;
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
-pub(crate) use health::HealthArgs;
 pub(crate) use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub(crate) use serve::{LogFormat, ServeArgs};
-use values::{one_of, time};
+use values::{address, one_of, time};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
 #[derive(Debug, Parser)]
@@ -166,6 +165,13 @@ pub(crate) struct Admin<C: Subcommand> {
     pub(crate) command: C,
     #[command(flatten)]
     pub(crate) args: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// Address that the server listens on, IP:PORT or a port.
+    #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: SocketAddr,
 }
 
 #[derive(Debug, Args)]
@@ -310,6 +316,26 @@ pub(crate) enum RefundsCommand {
         /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
         reference: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeliveriesCommand {
+    /// Send a delivery's event to its endpoint once more. Prints the id of the new delivery.
+    Resend {
+        /// The delivery's id.
+        delivery: String,
+    },
+    /// Send each delivery to an endpoint that failed, and was not sent again since, once more. Prints how many.
+    Recover {
+        /// The webhook endpoint's id.
+        webhook: String,
+        /// Only deliveries made at this time or later, such as 2026-03-01.
+        #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME", value_parser = time)]
+        since: Timestamp,
+        /// Only deliveries made before this time.
+        #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
+        until: Option<Timestamp>,
     },
 }
 
