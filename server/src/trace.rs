@@ -12,6 +12,6 @@ mod off;
 mod otlp;
 
 #[cfg(not(feature = "otlp"))]
-pub(crate) use off::{attempts_of, commit, end, gateway_call, propagate, request, same_trace, start, webhook};
+pub(crate) use off::*;
 #[cfg(feature = "otlp")]
-pub(crate) use otlp::{attempts_of, commit, end, gateway_call, propagate, request, same_trace, start, webhook};
+pub(crate) use otlp::*;
