@@ -13,8 +13,8 @@ use crate::{
         Admin, AdminArgs, AdminCommand, AppsCommand, DeliveriesCommand, KeysCommand, ReconcileCommand, RefundsCommand,
         WorkspacesCommand,
     },
+    command_error::CommandError,
     domain::Brand,
-    failure::Failure,
     gateway::Gateways,
     log,
     metrics::Metrics,
@@ -28,7 +28,7 @@ use crate::{
     terminal::{self, Output, cell},
 };
 
-pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
+pub(crate) async fn administer(command: AdminCommand) -> Result<(), CommandError> {
     let AdminArgs { data, json } = command.args();
     let (location, json) = (data.location()?, *json);
     let request = request(command)?;
@@ -48,7 +48,7 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), Failure> {
 }
 
 /// Has a running server execute a request, or executes it in this process.
-async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminReply, Failure> {
+async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminReply, CommandError> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     Ok(match location {
         Location::Database(target) => {
@@ -86,7 +86,7 @@ async fn execute(store: Arc<Store>, ambient: Arc<dyn Ambient>, request: AdminReq
 }
 
 /// Lets only a new workspace begin a store. Everything else is about records that a store has.
-fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), Failure> {
+fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), CommandError> {
     if !matches!(request, AdminRequest::CreateWorkspace { .. }) {
         return Err(missing.into());
     }
@@ -147,7 +147,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
 }
 
 /// Prints a reply. That nobody reads is no failure, except for a key, which cannot be shown again.
-fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
+fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
     let is_key = matches!(reply, AdminReply::Key { .. });
     let mut out = Output::new();
     match reply {
@@ -204,7 +204,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), Failure> {
 }
 
 /// Reads back a backup that was made, and prints what it holds.
-fn print_backup(made: &BackedUp, json: bool, out: &mut Output) -> Result<(), Failure> {
+fn print_backup(made: &BackedUp, json: bool, out: &mut Output) -> Result<(), CommandError> {
     let BackedUp { directory, from, to } = made;
     let (records, payments) = embedded::count_backup(directory).map_err(|error| {
         format!(

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    failure::Failure,
+    command_error::CommandError,
     service::{AdminReply, AdminRequest, Services},
 };
 
@@ -90,7 +90,7 @@ async fn handle(stream: UnixStream, services: &Services) -> io::Result<()> {
 }
 
 /// Sends a request to the server that runs on this data directory. `None` if none runs.
-pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> Result<Option<AdminReply>, Failure> {
+pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> Result<Option<AdminReply>, CommandError> {
     let socket = socket_in(data_directory);
     let name = socket.display();
     let stream = match UnixStream::connect(&socket).await {

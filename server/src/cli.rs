@@ -16,7 +16,7 @@ use payments_core::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
-    failure::Failure,
+    command_error::CommandError,
     service::ManualOutcome,
     store::{
         Location,
@@ -252,7 +252,7 @@ impl DataArgs {
     }
 
     /// The directory of a store, for a command that works on directories only. `instead` says what does its work on a database.
-    pub(crate) fn directory(&self, instead: &str) -> Result<&Path, Failure> {
+    pub(crate) fn directory(&self, instead: &str) -> Result<&Path, CommandError> {
         match &self.database_url {
             None => Ok(&self.data_dir),
             Some(_) => Err(format!("this command works on a directory, not on a database; {instead}").into()),

@@ -6,10 +6,10 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::{cli::Cli, failure::Failure, file_modes, terminal::Output};
+use crate::{cli::Cli, command_error::CommandError, file_modes, terminal::Output};
 
 /// Prints the script that completes commands and flags in a shell.
-pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<(), CommandError> {
     let (mut command, mut script) = (Cli::command(), Vec::new());
     let name = command.get_name().to_owned();
     clap_complete::generate(shell, &mut command, name, &mut script);
@@ -19,7 +19,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
 }
 
 /// Prints the manual page of the whole command line, or writes a page for each command to a directory.
-pub(crate) fn man(directory: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn man(directory: Option<&Path>) -> Result<(), CommandError> {
     let Some(directory) = directory else {
         let mut page = Vec::new();
         Man::new(Cli::command()).render(&mut page)?;

@@ -9,9 +9,9 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, error::ErrorKind
 
 use crate::{
     cli::{self, Cli},
+    command_error::CommandError,
     config_error::in_variable,
     config_file::ConfigFile,
-    failure::Failure,
     gateway::{Credentials, GatewayProxy},
     store::postgres::Target,
 };
@@ -25,7 +25,7 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the arguments, the environment, and the file that `--config` names. An invalid flag and
     /// `--help` return clap's own error.
-    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
         let args: Vec<OsString> = args.into_iter().collect();
         refuse_password_in(&args)?;
         let given = parse(Cli::command(), &args, &ConfigFile::default())?;
@@ -61,7 +61,7 @@ const DATABASE_FLAGS: [[&str; 3]; 3] = [
 ];
 
 /// Refuses a URL with a password among the arguments, where other users can read it.
-fn refuse_password_in(args: &[OsString]) -> Result<(), Failure> {
+fn refuse_password_in(args: &[OsString]) -> Result<(), CommandError> {
     let refuse = |name: &str, variable: &str, has_password: fn(&str) -> bool, or_else: &str| {
         let urls = args.iter().zip(args.iter().skip(1)).filter(|(arg, _)| *arg == name).map(|(_, url)| url);
         let joined = args.iter().filter_map(|arg| arg.to_str()?.strip_prefix(name)?.strip_prefix('='));
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn read_with(text: &str, args: &[&str]) -> Result<Config, Failure> {
+    fn read_with(text: &str, args: &[&str]) -> Result<Config, CommandError> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("payments.toml");
         fs::write(&file, text).unwrap();

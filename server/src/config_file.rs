@@ -21,8 +21,8 @@ use toml::{
 };
 
 use crate::{
+    command_error::CommandError,
     config_error::{fault_of, flag_of},
-    failure::Failure,
     gateway::CREDENTIALS,
     nearest::did_you_mean,
 };
@@ -56,7 +56,7 @@ struct Flag {
 
 impl ConfigFile {
     /// Reads a file whose flags are those of `command`.
-    pub(crate) fn read(file: &Path, command: &Command) -> Result<Self, Failure> {
+    pub(crate) fn read(file: &Path, command: &Command) -> Result<Self, CommandError> {
         let name = file.display();
         let unreadable =
             |error: io::Error| format!("the configuration file {name} cannot be read: {error}; name it with --config");

@@ -5,7 +5,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 /// For the store, the listening sockets, the runtime, the log and `/metrics`. An idle server has 17 open.
 const RESERVED: usize = 48;
@@ -45,7 +45,7 @@ pub(crate) fn raise_limit() -> usize {
 
 /// Divides `limit` descriptors: `RESERVED` for the server itself, at most a quarter of the rest for webhook requests, as many
 /// for test pings and reusable connections to endpoints and gateways, and the others for clients.
-pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, Failure> {
+pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, CommandError> {
     if limit < MIN_LIMIT {
         return Err(format!(
             "this process may open only {limit} files and sockets, and the server needs {MIN_LIMIT}; raise `ulimit -n`"

@@ -8,12 +8,12 @@ use std::{
 
 use reqwest::Client;
 
-use crate::{cli::HealthArgs, failure::Failure, terminal::Output};
+use crate::{cli::HealthArgs, command_error::CommandError, terminal::Output};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Prints `ready`, or returns what the server lacks.
-pub(crate) async fn health(args: &HealthArgs) -> Result<(), Failure> {
+pub(crate) async fn health(args: &HealthArgs) -> Result<(), CommandError> {
     let url = format!("http://{}/readyz", reachable(args.listen));
     let client = Client::builder().no_proxy().timeout(TIMEOUT).build()?;
     let response = client.get(&url).send().await.map_err(|error| {

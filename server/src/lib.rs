@@ -28,6 +28,7 @@ mod ambient;
 mod budget;
 mod cli;
 mod command_docs;
+mod command_error;
 mod config;
 mod config_error;
 mod config_file;
@@ -35,7 +36,6 @@ mod delivery;
 mod descriptors;
 mod developer;
 mod domain;
-mod failure;
 mod file_modes;
 mod gateway;
 mod greeting;
@@ -60,8 +60,8 @@ mod trace;
 use std::process::ExitCode;
 
 use cli::Command;
+use command_error::CommandError;
 use config::Config;
-use failure::Failure;
 
 /// Carries out the command that this process was started with.
 #[must_use]
@@ -80,7 +80,7 @@ pub fn run_command() -> ExitCode {
     code
 }
 
-fn start() -> Result<(), Failure> {
+fn start() -> Result<(), CommandError> {
     let config = Config::read(std::env::args_os())?;
     owner::act_as_owner_of(&config.command.directories())?;
     log::subscriber::start(config.command.serve_args().map(|serve| serve.log_format))?;
@@ -91,7 +91,7 @@ fn start() -> Result<(), Failure> {
     outcome
 }
 
-async fn run(Config { command, credentials, .. }: Config) -> Result<(), Failure> {
+async fn run(Config { command, credentials, .. }: Config) -> Result<(), CommandError> {
     match command {
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,

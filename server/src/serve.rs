@@ -24,8 +24,8 @@ use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::ServeArgs,
+    command_error::CommandError,
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
-    failure::Failure,
     gateway::{Credentials, Gateways},
     greeting::{Greeting, first_line},
     metrics::Metrics,
@@ -42,7 +42,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a start waits before it listens for a database that is silent, or whose tables it updates.
 const SILENT_START: Duration = Duration::from_secs(5);
 
-pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Failure> {
+pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
     trace::start()?;
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (metrics, tasks) = (Metrics::new(), Tasks::default());
@@ -93,7 +93,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
                 None if is_on_database || args.sandbox_dir.is_some() => {}
                 None => Disposable::remove_left(&args.sandbox_directory()?)?,
             }
-            Ok::<_, Failure>(service.offered_key().await)
+            Ok::<_, CommandError>(service.offered_key().await)
         }));
         // A server that its database keeps waiting listens meanwhile, and says that it does.
         let at_once = tokio::select! {
@@ -104,7 +104,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         };
         let printer = printer();
         let _ = printer.send(first_line(address));
-        let greet = |sandbox_key| -> Result<(), Failure> {
+        let greet = |sandbox_key| -> Result<(), CommandError> {
             let (base_url, data) = (&*service.settings.base_url, args.data.location()?);
             let _ = printer.send(Greeting { base_url, data, gateways, sandbox_key }.to_string());
             Ok(())
@@ -155,7 +155,7 @@ fn start_workers(
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,
     tasks: &Tasks,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let service = &services.lasting;
     // The command line opens a database itself, beside the servers.
     if args.data.database_url.is_none() {
@@ -187,7 +187,7 @@ fn service(
     ambient: Arc<dyn Ambient>,
     metrics: &Metrics,
     tasks: &Tasks,
-) -> Result<Service, Failure> {
+) -> Result<Service, CommandError> {
     let store = lasting.store();
     let gateway_timeout = Duration::from_secs(args.gateway_timeout.into());
     let proxy = args.gateway_proxy.clone();

@@ -9,7 +9,7 @@ use super::{
     DataArgs,
     values::{address, base_url, host},
 };
-use crate::failure::Failure;
+use crate::command_error::CommandError;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -113,7 +113,7 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     /// The directory for the sandbox of a public server.
-    pub(crate) fn sandbox_directory(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn sandbox_directory(&self) -> Result<PathBuf, CommandError> {
         match (&self.sandbox_dir, &self.data.database_url) {
             (Some(directory), _) => Ok(directory.clone()),
             (None, None) => Ok(self.data.data_dir.join("sandbox")),

@@ -13,7 +13,7 @@ use super::is_local;
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{ListenArgs, secret_from},
-    failure::Failure,
+    command_error::CommandError,
     log,
     terminal::Output,
 };
@@ -27,7 +27,7 @@ const CLOCKS_DIFFER_MILLIS: i64 = 60_000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Prints and forwards events until it is stopped. It goes on when a server that was down is there again.
-pub(crate) async fn listen(args: ListenArgs) -> Result<(), Failure> {
+pub(crate) async fn listen(args: ListenArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     let mut out = Output::new();
     let forward = args.forward_to.map(|url| Forward::new(url, args.secret_file.as_deref(), &mut out)).transpose()?;
@@ -65,7 +65,7 @@ struct List {
 }
 
 impl List {
-    async fn at_its_end(client: Client, server: &Url, kinds: Vec<EventKind>) -> Result<Self, Failure> {
+    async fn at_its_end(client: Client, server: &Url, kinds: Vec<EventKind>) -> Result<Self, CommandError> {
         let now = OperatingSystem.now();
         let since = Timestamp::from_millis(now.as_millis() - CLOCKS_DIFFER_MILLIS)?;
         let mut list = Self { client, kinds, since, cursor: None };
@@ -101,7 +101,7 @@ struct Forward {
 }
 
 impl Forward {
-    fn new(url: Url, secret_file: Option<&std::path::Path>, out: &mut Output) -> Result<Self, Failure> {
+    fn new(url: Url, secret_file: Option<&std::path::Path>, out: &mut Output) -> Result<Self, CommandError> {
         let secret = match secret_from(secret_file, "PAYMENTS_WEBHOOK_SECRET")? {
             Some(secret) => secret,
             None => {
@@ -122,7 +122,7 @@ impl Forward {
     }
 
     /// Sends an event, and tells what came of it.
-    async fn send(&self, event: &ListedEvent) -> Result<String, Failure> {
+    async fn send(&self, event: &ListedEvent) -> Result<String, CommandError> {
         let (id, data) = (event.id(), event.data());
         let envelope = Envelope { id, event: event.kind().clone(), created_at: event.created_at(), data };
         let body = RawJson::of(&envelope)?;

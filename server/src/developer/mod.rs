@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 use crate::{
     cli::{ApiArgs, secret_from},
-    failure::Failure,
+    command_error::CommandError,
     service::SANDBOX_KEY,
 };
 pub(crate) use listen::listen;
@@ -18,7 +18,7 @@ pub(crate) use reset::reset;
 pub(crate) use trigger::trigger;
 
 /// A client of the server that the arguments name.
-fn client(args: &ApiArgs) -> Result<Client, Failure> {
+fn client(args: &ApiArgs) -> Result<Client, CommandError> {
     let key = secret_from(args.key_file.as_deref(), "PAYMENTS_API_KEY")?;
     let key = key.as_ref().map_or(SANDBOX_KEY, |key| key.expose_secret());
     if key == SANDBOX_KEY && !is_local(&args.api) {
@@ -43,6 +43,6 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// An error of a server's API, with the server's address.
-fn said_by(server: &Url) -> impl Fn(payments_client::Error) -> Failure {
+fn said_by(server: &Url) -> impl Fn(payments_client::Error) -> CommandError {
     move |error| format!("{server}: {error}").into()
 }

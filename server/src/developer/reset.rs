@@ -5,10 +5,10 @@ use std::io;
 use payments_client::Environment;
 
 use super::said_by;
-use crate::{cli::ResetArgs, failure::Failure, terminal::Output};
+use crate::{cli::ResetArgs, command_error::CommandError, terminal::Output};
 
 /// Empties the sandbox of the key's workspace, if whoever runs it says yes.
-pub(crate) async fn reset(args: ResetArgs) -> Result<(), Failure> {
+pub(crate) async fn reset(args: ResetArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     let server = &args.api.api;
     if client.environment() != Environment::Test {

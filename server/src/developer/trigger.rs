@@ -5,10 +5,10 @@ use payments_core::{EventKind, Metadata};
 use url::Url;
 
 use super::said_by;
-use crate::{cli::TriggerArgs, failure::Failure, terminal::Output};
+use crate::{cli::TriggerArgs, command_error::CommandError, terminal::Output};
 
 /// Makes the event happen and prints what it is about.
-pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), Failure> {
+pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     if client.environment() != Environment::Test {
         return Err("a live key moves money; put a test key into PAYMENTS_API_KEY".into());
@@ -19,7 +19,7 @@ pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), Failure> {
     }
 }
 
-async fn pay(client: &Client, args: &TriggerArgs) -> Result<(), Failure> {
+async fn pay(client: &Client, args: &TriggerArgs) -> Result<(), CommandError> {
     let server = &args.api.api;
     let back = "https://shop.example/";
     let money = Money::new(args.amount, Currency::Bdt);
@@ -36,7 +36,7 @@ async fn pay(client: &Client, args: &TriggerArgs) -> Result<(), Failure> {
 }
 
 /// A test payment cannot be refunded, so endpoints get an example.
-async fn test_every_endpoint(client: &Client, server: &Url, kind: EventKind) -> Result<(), Failure> {
+async fn test_every_endpoint(client: &Client, server: &Url, kind: EventKind) -> Result<(), CommandError> {
     let endpoints = client.webhooks().list().await.map_err(said_by(server))?;
     if endpoints.is_empty() {
         return Err(

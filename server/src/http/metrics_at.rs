@@ -13,7 +13,7 @@ use super::{
     routes::Parts,
     server::Server,
 };
-use crate::{failure::Failure, reach::Reach};
+use crate::{command_error::CommandError, reach::Reach};
 
 /// The listener that serves `/metrics`.
 pub(crate) enum MetricsAt {
@@ -27,7 +27,7 @@ impl MetricsAt {
     const CONNECTIONS: usize = 8;
 
     /// Binds the requested address. Without one, chooses the main listener of a local server, and none on a public one.
-    pub(crate) async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, Failure> {
+    pub(crate) async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, CommandError> {
         let Some(requested) = requested else {
             if reach == Reach::Local {
                 return Ok(Self::Main);

@@ -1,13 +1,13 @@
 //! `payments-server check`: checks every invariant of a store.
 
-use super::{Failure, open::with_snapshot, progress};
+use super::{CommandError, open::with_snapshot, progress};
 use crate::{
     cli::AdminArgs,
     store::{Checked, Location, Snapshot, embedded},
     terminal::Output,
 };
 
-pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, Failure> {
+pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, CommandError> {
     let bar = progress::bar("checking", || store.records())?;
     let checked = store.check(&mut |done| bar.set_position(done))?;
     bar.finish_and_clear();
@@ -15,7 +15,7 @@ pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, Failure> {
 }
 
 /// Checks the whole store and the journal files of a directory, and prints one violation per line.
-pub(crate) async fn check(args: &AdminArgs) -> Result<(), Failure> {
+pub(crate) async fn check(args: &AdminArgs) -> Result<(), CommandError> {
     let location = args.data.location()?;
     let mut checked = with_snapshot(location.clone(), check_records).await?;
     let in_records = checked.findings.len();

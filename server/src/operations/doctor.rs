@@ -8,7 +8,7 @@ mod token;
 
 use std::{fmt, time::SystemTime};
 
-use super::Failure;
+use super::CommandError;
 use crate::{
     cli::ServeArgs,
     gateway::{Credentials, Probe, probe},
@@ -51,7 +51,7 @@ fn failed(text: impl Into<String>) -> Diagnosis {
 }
 
 /// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work like this.
-pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Failure> {
+pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
     let location = args.data.location()?;
     let probes = probe(&credentials, args.gateway_proxy.clone()).await?;
     let settings = settings::check(args, &credentials);

@@ -9,7 +9,7 @@ use payments_core::{Amount, Delivery, Payment, Posting, Refund, Timestamp, text:
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Failure, open::with_snapshot, progress};
+use super::{CommandError, open::with_snapshot, progress};
 use crate::{
     cli::{ExportArgs, ExportFormat, ExportedRecords},
     domain::Session,
@@ -21,7 +21,7 @@ use crate::{
 type Period = (Bound<Timestamp>, Bound<Timestamp>);
 
 /// Writes records to the standard output in order of their ids, which is chronological.
-pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
+pub(crate) async fn export(args: ExportArgs) -> Result<(), CommandError> {
     let ExportArgs { records, format, since, until, data } = args;
     let period = (since.map_or(Bound::Unbounded, Bound::Included), until.map_or(Bound::Unbounded, Bound::Excluded));
     let written = with_snapshot(data.location()?, move |store| {
@@ -58,7 +58,7 @@ enum Format<W: Write> {
 
 impl<W: Write> Rows<W> {
     /// Begins a CSV table with its columns, also if it gets no rows.
-    fn new(format: ExportFormat, out: W, columns: &[&str]) -> Result<Self, Failure> {
+    fn new(format: ExportFormat, out: W, columns: &[&str]) -> Result<Self, CommandError> {
         let out = match format {
             ExportFormat::Jsonl => Format::JsonLines(out),
             ExportFormat::Csv => {
@@ -75,7 +75,7 @@ impl<W: Write> Rows<W> {
         &mut self,
         record: &impl Serialize,
         row: impl FnOnce() -> [Value; N],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         match &mut self.out {
             Format::JsonLines(out) if self.is_terminal => {
                 let line = serde_json::to_string(record)?;
@@ -96,7 +96,7 @@ impl<W: Write> Rows<W> {
         Ok(())
     }
 
-    fn flush(self) -> Result<(), Failure> {
+    fn flush(self) -> Result<(), CommandError> {
         match self.out {
             Format::JsonLines(mut out) => Ok(out.flush()?),
             Format::Csv(mut table) => Ok(table.flush()?),
@@ -109,7 +109,7 @@ fn write_records(
     records: ExportedRecords,
     period: Period,
     mut rows: Rows<impl Write>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let bar = progress::bar("exporting", || store.records())?;
     match records {
         ExportedRecords::Deliveries => {

@@ -8,7 +8,7 @@ mod ends;
 mod moving;
 
 use self::ends::{Source, Target};
-use super::{Failure, check::check_records, open::interrupted};
+use super::{CommandError, check::check_records, open::interrupted};
 use crate::{
     cli::MigrateArgs,
     log,
@@ -24,7 +24,7 @@ const AFTER_THE_END: &str = "one of them went on after the migration between the
                              or empty the target and run it again to move the source as it is now";
 
 /// Moves every record from one store to another, and prints how many of each kind there are, and their digest.
-pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
+pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
     let MigrateArgs { from, to, from_password_file, to_password_file, json } = args;
     let from = Location::new(&from, from_password_file.as_deref())?;
     let to = Location::new(&to, to_password_file.as_deref())?;
@@ -40,7 +40,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
 }
 
 /// Moves a store. Returns what both stores then hold. Blocks, on a thread of a runtime that runs no tasks.
-pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Failure> {
+pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, CommandError> {
     let source = Source::open(from)?;
     let moved = Target::open(to).and_then(|target| {
         let moved = move_all(&source, &from.to_string(), &target);
@@ -51,7 +51,7 @@ pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Fail
     moved
 }
 
-fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Failure> {
+fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, CommandError> {
     let begun = begin(source.store(), from, target)?;
     refuse_damaged(source.store(), "the source is damaged", "run payments-server check on it, and restore it first")?;
     // A migration that is run again after its end moves nothing. Either store may have gone on since.
@@ -71,7 +71,7 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Fa
 }
 
 /// Begins a migration, or finds how far it has come.
-fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration, Failure> {
+fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration, CommandError> {
     let id = moving::identity(source)?;
     let (found, is_empty) = target.read(|store| Ok((store.migration()?, store.values_after(None, 1)?.is_empty())))?;
     match found {
@@ -103,7 +103,7 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
     }
 }
 
-fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<(), Failure> {
+fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<(), CommandError> {
     match &check_records(store)?.findings[..] {
         [] => Ok(()),
         [first, others @ ..] => {
@@ -113,7 +113,7 @@ fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<
     }
 }
 
-fn print(moved: &Contents, is_json: bool) -> Result<(), Failure> {
+fn print(moved: &Contents, is_json: bool) -> Result<(), CommandError> {
     let mut out = Output::new();
     if is_json {
         return Ok(out.json(moved)?);

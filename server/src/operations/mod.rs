@@ -19,4 +19,4 @@ pub(crate) use open::remove_abandoned_copies;
 pub(crate) use restore::restore;
 pub(crate) use schedule::back_up_regularly;
 
-use crate::failure::Failure;
+use crate::command_error::CommandError;

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::Failure;
+use super::CommandError;
 use crate::{
     admin_socket,
     ambient::OperatingSystem,
@@ -30,8 +30,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Passes a store to `read`, as of one moment. Returns an error if there is none.
 pub(super) async fn with_snapshot<T: Send + 'static>(
     location: Location,
-    read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    read: impl FnOnce(&dyn Snapshot) -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
     match location {
         Location::Directory(directory) => with_store(&directory, read).await,
         Location::Database(target) => {
@@ -48,8 +48,8 @@ pub(super) async fn with_snapshot<T: Send + 'static>(
 /// instead, which is removed afterwards.
 async fn with_store<T: Send + 'static>(
     directory: &Path,
-    read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    read: impl FnOnce(&dyn Snapshot) -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
     if !embedded::is_there(directory) {
         return Err(no_store_in(directory, "--data-dir").into());
     }
@@ -60,14 +60,14 @@ async fn with_store<T: Send + 'static>(
     unless_interrupted(with_copy(directory, copy.path.clone(), read)).await
 }
 
-async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn unless_interrupted<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     tokio::select! {
         outcome = work => outcome,
         interrupted = interrupted() => interrupted.and(Err("interrupted; nothing was changed".into())),
     }
 }
 
-pub(super) async fn interrupted() -> Result<(), Failure> {
+pub(super) async fn interrupted() -> Result<(), CommandError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -79,8 +79,8 @@ pub(super) async fn interrupted() -> Result<(), Failure> {
 async fn with_copy<T: Send + 'static>(
     directory: &Path,
     copy: PathBuf,
-    read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    read: impl FnOnce(&dyn Snapshot) -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
     let request = AdminRequest::BackUp { directory: copy.join("backup") };
     let copied = match admin_socket::ask(directory, &request).await? {
         None => false,

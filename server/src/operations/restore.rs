@@ -3,7 +3,7 @@
 use payments_core::Timestamp;
 use serde_json::json;
 
-use super::{Failure, check::check_records, open::with_snapshot};
+use super::{CommandError, check::check_records, open::with_snapshot};
 use crate::{
     cli::RestoreArgs,
     log, owner,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Restores a store and checks it before it is used.
-pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
+pub(crate) async fn restore(args: RestoreArgs) -> Result<(), CommandError> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
     let (wanted, has_journal) = (until_entry, journal.is_some());
     let until = until.map(|time| Until::Time(time.as_millis())).or(until_entry.map(Until::Entry));
@@ -61,7 +61,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
 }
 
 /// Names the flag that restores the changes before a file that is missing or was cut off.
-fn with_advice(error: BackupError) -> Failure {
+fn with_advice(error: BackupError) -> CommandError {
     let left = if let BackupError::Journal(fault) = &error { fault.left_until() } else { None };
     match left {
         Some(last) => format!("{error}, or the changes before it with --until-entry {last}").into(),

@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::ServeArgs,
+    command_error::CommandError,
     descriptors::{self, Shares},
-    failure::Failure,
     http::{
         self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness, Reference,
         TrustedProxies,
@@ -31,7 +31,7 @@ pub(super) struct Front {
 }
 
 impl Front {
-    pub(super) async fn bind(args: &ServeArgs) -> Result<Self, Failure> {
+    pub(super) async fn bind(args: &ServeArgs) -> Result<Self, CommandError> {
         let shares = descriptors::divide(descriptors::raise_limit(), args.max_connections)?;
         let drain = Duration::from_secs(args.drain.into());
         let bounds = Limits { connections: shares.connections, drain, ..Limits::default() };

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     ambient::Ambient,
-    failure::Failure,
+    command_error::CommandError,
     file_modes,
     metrics::Metrics,
     operations,
@@ -38,7 +38,11 @@ enum Main {
 
 impl Lasting {
     /// Opens the store. A database may be away: [`database_opens`](Self::database_opens) waits for it.
-    pub(super) fn open(location: Location, mut ambient: Arc<dyn Ambient>, metrics: &Metrics) -> Result<Self, Failure> {
+    pub(super) fn open(
+        location: Location,
+        mut ambient: Arc<dyn Ambient>,
+        metrics: &Metrics,
+    ) -> Result<Self, CommandError> {
         let (store, main): (Arc<Store>, _) = match location {
             Location::Directory(directory) => {
                 operations::remove_abandoned_copies(&directory)?;
@@ -63,7 +67,7 @@ impl Lasting {
     pub(super) fn database_opens(
         &self,
         waits: Arc<Notify>,
-    ) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+    ) -> impl Future<Output = Result<(), CommandError>> + Send + use<> {
         let database = match &self.main {
             Main::Embedded(..) => None,
             Main::Postgres(clock, store, _) => Some((Arc::clone(clock), Arc::clone(store))),
@@ -105,7 +109,7 @@ impl Lasting {
     }
 
     /// Closes the store and waits for its threads. The caller must have dropped all other handles.
-    pub(super) async fn close(self) -> Result<(), Failure> {
+    pub(super) async fn close(self) -> Result<(), CommandError> {
         let Self { store, main, .. } = self;
         drop(store);
         match main {

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::{tasks::Tasks, workers};
 use crate::{
     cli::ServeArgs,
+    command_error::CommandError,
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender},
     descriptors::Shares,
-    failure::Failure,
     metrics::Metrics,
     service::{self, Claims, Service},
     store::disposable::{Disposable, Present},
@@ -53,7 +53,7 @@ impl Sandbox {
         metrics: &Metrics,
         present: watch::Sender<Option<service::Sandbox>>,
         tasks: &Tasks,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         let ambient = Arc::clone(&lasting.ambient);
         let sandbox = Self {
             sender: Arc::new(Sender::new(ambient, lasting.settings.targets.clone(), &args.header_word, shares)?),

@@ -17,8 +17,8 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
+    command_error::CommandError,
     domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
-    failure::Failure,
     gateway::Gateways,
     store::{BackedUp, Change, Write},
 };
@@ -193,7 +193,7 @@ impl Directory {
         self.run(gateways, request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
     }
 
-    async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply, Failure> {
+    async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply, CommandError> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
             AdminRequest::CreateKey { workspace, environment, app, only_its_app, name, scopes, expires_at } => {

@@ -4,11 +4,11 @@ use payments_core::{Delivery, EventId};
 use warp::http::{HeaderMap, HeaderValue, Method, request::Builder};
 
 use crate::{
-    failure::Failure,
+    command_error::CommandError,
     store::{Change, CommitError, Committed, Store},
 };
 
-pub(crate) fn start() -> Result<(), Failure> {
+pub(crate) fn start() -> Result<(), CommandError> {
     Ok(())
 }
 

@@ -26,7 +26,7 @@ use warp::{
 
 use super::events::RecentEvents;
 use crate::{
-    failure::Failure,
+    command_error::CommandError,
     lock::lock,
     store::{Change, CommitError, Committed, Store, Write},
 };
@@ -46,7 +46,7 @@ struct Traces {
 }
 
 /// Turns traces on if the environment names a collector.
-pub(crate) fn start() -> Result<(), Failure> {
+pub(crate) fn start() -> Result<(), CommandError> {
     let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let names = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
     let Some(name) = names.iter().find(|name| is_set(name)) else { return Ok(()) };

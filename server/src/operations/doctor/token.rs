@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use super::{super::Failure, Diagnosis, failed, in_order, warning};
+use super::{super::CommandError, Diagnosis, failed, in_order, warning};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
@@ -48,7 +48,7 @@ pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: 
     })
 }
 
-async fn at_database(args: &ServeArgs, credentials: Credentials, target: Target) -> Result<AdminReply, Failure> {
+async fn at_database(args: &ServeArgs, credentials: Credentials, target: Target) -> Result<AdminReply, CommandError> {
     let (ambient, metrics): (Arc<dyn Ambient>, _) = (Arc::new(OperatingSystem), Metrics::new());
     let (store, closing) = PostgresStore::open(target, &*ambient, metrics.commits.clone()).await?;
     let store = store.into_store();

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{super::progress, Failure, moving::ValueDigest};
+use super::{super::progress, CommandError, moving::ValueDigest};
 use crate::store::{
     Contents, Snapshot,
     bytes::KeyValue,
@@ -22,7 +22,7 @@ impl<'s> Values<'s> {
         Self { store, after: None, page: Vec::new().into_iter() }
     }
 
-    fn next(&mut self) -> Result<Option<KeyValue>, Failure> {
+    fn next(&mut self) -> Result<Option<KeyValue>, CommandError> {
         if self.page.as_slice().is_empty() {
             let page = self.store.values_after(self.after.as_deref(), PAGE)?;
             if let Some((last, _)) = page.last() {
@@ -41,7 +41,7 @@ pub(crate) fn compare(
     target: &dyn Snapshot,
     values: u64,
     what_to_do: &str,
-) -> Result<Contents, Failure> {
+) -> Result<Contents, CommandError> {
     let bar = progress::bar("comparing", || Ok(values))?;
     let (mut contents, mut digest) = (Contents::default(), ValueDigest::default());
     let (mut differing, mut first): (u64, Option<Difference>) = (0, None);

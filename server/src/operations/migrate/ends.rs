@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use tokio::runtime::Handle;
 
-use super::Failure;
+use super::CommandError;
 use crate::{
     ambient::OperatingSystem,
     metrics::Metrics,
@@ -29,7 +29,7 @@ enum Kept {
 }
 
 impl Source {
-    pub(super) fn open(location: &Location) -> Result<Self, Failure> {
+    pub(super) fn open(location: &Location) -> Result<Self, CommandError> {
         let source = match location {
             Location::Directory(directory) => {
                 if !embedded::is_there(directory) {
@@ -42,7 +42,7 @@ impl Source {
                 let target = target.clone().for_migration();
                 let lock = SourceLock::take(&target).await?;
                 let snapshot = PostgresSnapshot::open_to_migrate(&target).await?;
-                Ok::<_, Failure>(Self { store: Box::new(snapshot), kept: Kept::Database(lock) })
+                Ok::<_, CommandError>(Self { store: Box::new(snapshot), kept: Kept::Database(lock) })
             })?,
         };
         let unfinished = source.store.migration()?;
@@ -58,7 +58,7 @@ impl Source {
     }
 
     /// Refuses a source that others may have changed.
-    pub(super) fn refuse_if_unlocked(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_if_unlocked(&self) -> Result<(), CommandError> {
         match &self.kept {
             Kept::Database(lock) if !Handle::current().block_on(lock.is_held()) => {
                 Err("the connection that locked the source broke; run it again with the same --from and --to".into())
@@ -81,7 +81,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    pub(super) fn open(location: Location) -> Result<Self, Failure> {
+    pub(super) fn open(location: Location) -> Result<Self, CommandError> {
         match location {
             Location::Directory(directory) => open(&directory).map(|(store, closing)| Self::Directory(store, closing)),
             Location::Database(target) => Handle::current().block_on(async {
@@ -96,7 +96,7 @@ impl Target {
         }
     }
 
-    pub(super) fn take_in(&self, values: Vec<KeyValue>) -> Result<(), Failure> {
+    pub(super) fn take_in(&self, values: Vec<KeyValue>) -> Result<(), CommandError> {
         let taken = match self {
             Self::Directory(store, _) => Handle::current().block_on(store.take_in(values)),
             Self::Database(store, ..) => Handle::current().block_on(store.take_in(values)),
@@ -104,7 +104,7 @@ impl Target {
         taken.map_err(goes_on)
     }
 
-    pub(super) fn note(&self, migration: &Migration) -> Result<(), Failure> {
+    pub(super) fn note(&self, migration: &Migration) -> Result<(), CommandError> {
         let store: &Store = match self {
             Self::Directory(store, _) => store,
             Self::Database(store, ..) => store,
@@ -119,7 +119,10 @@ impl Target {
         }
     }
 
-    pub(super) fn read<T>(&self, read: impl FnOnce(&dyn Snapshot) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&dyn Snapshot) -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
         match self {
             Self::Directory(store, _) => read(store),
             Self::Database(.., target) => read(&Handle::current().block_on(PostgresSnapshot::open_to_migrate(target))?),
@@ -127,7 +130,7 @@ impl Target {
     }
 
     /// Refuses a database that a server uses.
-    pub(super) fn refuse_if_served(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_if_served(&self) -> Result<(), CommandError> {
         match self {
             Self::Directory(..) => Ok(()),
             Self::Database(.., target) => Ok(Handle::current().block_on(target.refuse_if_served())?),
@@ -148,10 +151,10 @@ impl Target {
     }
 }
 
-fn goes_on(error: StoreError) -> Failure {
+fn goes_on(error: StoreError) -> CommandError {
     format!("{error}; run it again with the same --from and --to, and it goes on").into()
 }
 
-fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), Failure> {
+fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), CommandError> {
     Ok(EmbeddedStore::open_to_migrate(directory, Arc::new(OperatingSystem), Metrics::new().commits)?)
 }

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{super::progress, Failure, Target};
+use super::{super::progress, CommandError, Target};
 use crate::store::{Migration, Snapshot, bytes::KeyValue};
 
 const BATCH: usize = 256;
@@ -26,7 +26,7 @@ impl ValueDigest {
     }
 }
 
-pub(super) fn identity(store: &dyn Snapshot) -> Result<String, Failure> {
+pub(super) fn identity(store: &dyn Snapshot) -> Result<String, CommandError> {
     let mut digest = ValueDigest::default();
     for kind in TELLING {
         for record in store.each(kind) {
@@ -40,7 +40,7 @@ pub(super) fn next(migration: &Migration) -> Migration {
     Migration { version: migration.version + 1, ..migration.clone() }
 }
 
-pub(super) fn move_values(source: &dyn Snapshot, target: &Target, begun: Migration) -> Result<Migration, Failure> {
+pub(super) fn move_values(source: &dyn Snapshot, target: &Target, begun: Migration) -> Result<Migration, CommandError> {
     let bar = progress::bar("moving", || source.records())?;
     let mut after = begun.after.as_ref().map(hex::decode).transpose().map_err(|error| {
         format!("the target does not say how far the migration has come: {error}; empty it and run it again")
