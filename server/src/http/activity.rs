@@ -14,6 +14,6 @@ pub(super) async fn picture(caller: Caller, request: Request) -> reply::Outcome 
     let query = ActivityQuery::of_chart(|name| request.query(name))?;
     let (language, _) = request.language();
     let activity = request.service().activity(&caller, query.days).await?;
-    let chart = chart::chart(&activity, query.currency, language).map_err(reply::Problem::internal)?;
+    let chart = chart::chart(&activity, query.currency, language).map_err(reply::ApiError::internal)?;
     Ok(reply::file("image/svg+xml", "no-store", None, chart))
 }

@@ -7,7 +7,7 @@ use warp::http::StatusCode;
 use super::{
     assets,
     language::{Language, OTHER_LANGUAGE, Text},
-    reply::{self, Outcome, Problem},
+    reply::{self, ApiError, Outcome},
     request::Request,
 };
 
@@ -29,7 +29,7 @@ struct Dashboard {
 pub(super) async fn show(request: Request) -> Outcome {
     let (language, is_chosen) = request.language();
     let page = Dashboard { language, sandbox_key: request.service().offered_key().await };
-    let html = page.render().map_err(Problem::internal)?;
+    let html = page.render().map_err(ApiError::internal)?;
     let mut response = reply::page(StatusCode::OK, language, "no-cache", reply::SCRIPTED, html);
     if is_chosen {
         language.remember("/dashboard", &mut response);

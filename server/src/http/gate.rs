@@ -13,7 +13,7 @@ use super::{
     head::{Described, Head},
     limit::Verdict,
     page, parameters,
-    reply::{Outcome, Problem},
+    reply::{ApiError, Outcome},
     request::Request,
     route::{Access, Found},
     server::Server,
@@ -37,15 +37,15 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
                 }
                 request.service = service;
                 let verdict = server.limits.take_key(&caller.id).await;
-                let checked = Problem::unless_permitted(&caller, needed)
+                let checked = ApiError::unless_permitted(&caller, needed)
                     .and_then(|()| Ok(parameters::check(found.route, head.parts.uri.query())?));
                 let handling = match checked {
                     Ok(()) => handle(caller, request),
-                    Err(problem) => Box::pin(ready(Err(problem))),
+                    Err(error) => Box::pin(ready(Err(error))),
                 };
                 (verdict, handling)
             }
-            Err(problem) => return problem.into_response(),
+            Err(error) => return error.into_response(),
         },
         Access::Keyless(handle) | Access::Page(handle) => {
             let verdict = server.limits.take_client(client).await;
@@ -59,25 +59,27 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     // The listener writes its headers.
     let _ = head.verdict.set(verdict);
     let outcome = match (verdict.retry_after(), found.allow) {
-        (Some(seconds), _) => Err(Problem::too_many_requests(seconds)),
-        (None, Some(methods)) => Err(Problem::method_not_allowed(methods)),
+        (Some(seconds), _) => Err(ApiError::too_many_requests(seconds)),
+        (None, Some(methods)) => Err(ApiError::method_not_allowed(methods)),
         // An endpoint that leads here would make webhooks out of webhooks.
-        (None, None) if server.services.lasting.sender.is_delivery(&head.parts.headers) => Err(Problem::webhook_loop()),
+        (None, None) if server.services.lasting.sender.is_delivery(&head.parts.headers) => {
+            Err(ApiError::webhook_loop())
+        }
         (None, None) => handling.await,
     };
     if let Some((caller, service)) = logged_for {
         note(&service, &head, &caller, begun.elapsed(), &outcome);
     }
-    outcome.unwrap_or_else(|problem| match found.route.access {
-        Access::Page(_) => page::refusal(&head.parts.headers, problem),
-        _ => problem.into_response(),
+    outcome.unwrap_or_else(|error| match found.route.access {
+        Access::Page(_) => page::refusal(&head.parts.headers, error),
+        _ => error.into_response(),
     })
 }
 
 fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &Outcome) {
     let (status, error) = match outcome {
         Ok(response) => (response.status(), None),
-        Err(problem) => (problem.status(), Some(problem.code())),
+        Err(error) => (error.status(), Some(error.code())),
     };
     let describe = || {
         let ended_at = service.ambient.now();
@@ -106,8 +108,8 @@ fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
 /// other schemes, such as Basic for a proxy. A key that fails counts for its client; beyond the client's limit it is refused
 /// with 429, and unless it worked lately, the store is not asked. The service is the one that has the key's records.
-async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Service>), Problem> {
-    let unauthorized = |message| Problem::new(ErrorCode::Unauthorized, message);
+async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Service>), ApiError> {
+    let unauthorized = |message| ApiError::new(ErrorCode::Unauthorized, message);
     // The listener counts the request for its client.
     let missing = "API key missing: send Authorization: Bearer <key> or x-api-key: <key>";
     let key = key_of(&head.parts.headers).ok_or_else(|| unauthorized(missing))?;
@@ -130,9 +132,9 @@ async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Servi
 }
 
 /// Notes the verdict about a request. Returns a 429 if the request is beyond the limit.
-fn refused(head: &Head, verdict: Verdict) -> Option<Problem> {
+fn refused(head: &Head, verdict: Verdict) -> Option<ApiError> {
     let _ = head.verdict.set(verdict);
-    verdict.retry_after().map(Problem::too_many_requests)
+    verdict.retry_after().map(ApiError::too_many_requests)
 }
 
 const INVALID: &str =

@@ -13,7 +13,7 @@ use payments_core::ErrorCode;
 use serde::Serialize;
 use warp::http::{HeaderValue, request::Parts};
 
-use super::{limit::Verdict, lingering::Lingering, reply::Problem, route::Found};
+use super::{limit::Verdict, lingering::Lingering, reply::ApiError, route::Found};
 use crate::lock::lock;
 
 /// Maximum length of path and query (414 beyond).
@@ -84,13 +84,13 @@ pub(super) struct Addresses {
     pub(super) client: IpAddr,
 }
 
-pub(super) fn check(head: &Parts) -> Result<(), Problem> {
+pub(super) fn check(head: &Parts) -> Result<(), ApiError> {
     let uri = &head.uri;
     let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let uri = uri.authority().map_or(0, |authority| authority.as_str().len()) + path;
     if uri > MAX_URI_BYTES {
         let message = format!("the path and query must be at most {MAX_URI_BYTES} bytes");
-        return Err(Problem::new(ErrorCode::UriTooLong, message));
+        return Err(ApiError::new(ErrorCode::UriTooLong, message));
     }
     let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + ": \r\n".len() + value.len());
     let bytes = head.method.as_str().len() + uri + "  HTTP/1.1\r\n\r\n".len() + fields.sum::<usize>();
@@ -98,7 +98,7 @@ pub(super) fn check(head: &Parts) -> Result<(), Problem> {
         let message = format!(
             "the request line and headers must be at most {MAX_HEAD_BYTES} bytes with at most {MAX_FIELDS} headers"
         );
-        return Err(Problem::new(ErrorCode::HeadersTooLarge, message));
+        return Err(ApiError::new(ErrorCode::HeadersTooLarge, message));
     }
     Ok(())
 }

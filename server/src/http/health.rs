@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use warp::http::{HeaderMap, StatusCode, header};
 
 use super::{
-    reply::{self, Outcome, Problem},
+    reply::{self, ApiError, Outcome},
     request::Request,
 };
 use crate::{service::Refused, store::StoreError};
@@ -24,14 +24,14 @@ pub(super) async fn alive(_: Request) -> Outcome {
 /// Readiness: the store is readable and lets itself be written, and the server is not shutting down.
 pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
-        return Err(Problem::new(ErrorCode::ServiceUnavailable, "the server is shutting down"));
+        return Err(ApiError::new(ErrorCode::ServiceUnavailable, "the server is shutting down"));
     }
     let ask = async {
         match request.service().is_ready().await {
             // Whoever watches the server may know what its operator has to grant.
             Err(Refused::Unavailable(cause @ StoreError::Denied(_))) => {
                 tracing::error!(%cause, "the server is not ready");
-                Err(Problem::new(ErrorCode::ServiceUnavailable, cause.to_string()))
+                Err(ApiError::new(ErrorCode::ServiceUnavailable, cause.to_string()))
             }
             outcome => Ok(outcome?),
         }
@@ -43,7 +43,7 @@ pub(super) async fn ready(request: Request) -> Outcome {
 /// Returns the metrics to the allowed networks, and 404 to everyone else, because metrics reveal business figures.
 pub(super) async fn metrics(request: Request) -> Outcome {
     if !may_read(&request.server.metrics_from, request.head.addresses.peer, request.headers()) {
-        return Err(Problem::no_such_path());
+        return Err(ApiError::no_such_path());
     }
     let observed = timeout(STORE_PATIENCE, request.server.services.observe()).await;
     let observed = observed.ok().and_then(|observed| {
@@ -51,7 +51,7 @@ pub(super) async fn metrics(request: Request) -> Outcome {
             .inspect_err(|error| tracing::warn!(%error, "the metrics of the store are those of the last scrape"))
             .ok()
     });
-    let text = request.server.metrics.text(observed.as_ref()).map_err(Problem::internal)?;
+    let text = request.server.metrics.text(observed.as_ref()).map_err(ApiError::internal)?;
     let kind = (header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8");
     Ok(reply::response(StatusCode::OK, text, [kind]))
 }

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::{
     assets,
-    reply::{self, Outcome, Problem},
+    reply::{self, ApiError, Outcome},
     request::Request,
 };
 
@@ -22,6 +22,6 @@ struct Home<'s> {
 pub(super) async fn show(request: Request) -> Outcome {
     let service = request.service();
     let page = Home { base_url: &service.settings.base_url, sandbox_key: service.offered_key().await };
-    let html = page.render().map_err(Problem::internal)?;
+    let html = page.render().map_err(ApiError::internal)?;
     Ok(reply::file(reply::HTML, "no-cache", Some(POLICY), html))
 }

@@ -42,7 +42,7 @@ use super::{
     lingering::Lingering,
     logged::REQUEST,
     pace,
-    reply::Problem,
+    reply::ApiError,
     request_id::RequestIds,
     route::OTHER,
     routes::{Parts, Routes, find, routes},
@@ -239,7 +239,7 @@ impl Edge {
         let handled = AssertUnwindSafe(self.handle(head)).catch_unwind();
         let mut response = handled.await.unwrap_or_else(|_| {
             self.metrics.panics.inc();
-            Problem::internal("the handler panicked").into_response()
+            ApiError::internal("the handler panicked").into_response()
         });
         let verdict = match head.verdict.get() {
             Some(verdict) => *verdict,
@@ -247,7 +247,7 @@ impl Edge {
                 // Not counted yet, because the path or the key is unknown.
                 let verdict = self.limits.take_client(client).await;
                 if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
-                    response = Problem::too_many_requests(seconds).into_response();
+                    response = ApiError::too_many_requests(seconds).into_response();
                 }
                 verdict
             }
@@ -265,11 +265,11 @@ impl Edge {
 
     /// Checks the head's length and host, then calls the routes.
     async fn handle(&self, head: &Arc<Head>) -> Response {
-        if let Err(problem) = head::check(&head.parts) {
-            return problem.into_response();
+        if let Err(error) = head::check(&head.parts) {
+            return error.into_response();
         }
         if !self.hosts.know(&head.parts) {
-            return Problem::host_unknown().into_response();
+            return ApiError::host_unknown().into_response();
         }
         let mut request = Request::new(Empty::<Bytes>::new());
         request.extensions_mut().insert(Arc::clone(head));

@@ -22,7 +22,7 @@ use self::{
 use super::{
     assets,
     language::{Language, Text},
-    reply::{Outcome, Problem, see_other},
+    reply::{ApiError, Outcome, see_other},
     request::Request,
     theme,
 };
@@ -70,7 +70,7 @@ impl<'p> Page<'p> {
 
     /// Shows errors as a page, and stores a chosen language in a cookie.
     fn finish(&self, outcome: Outcome) -> Response {
-        let mut response = outcome.unwrap_or_else(|problem| notice(self.language, problem));
+        let mut response = outcome.unwrap_or_else(|error| notice(self.language, error));
         if self.is_chosen {
             self.language.remember("/checkout", &mut response);
         }
@@ -174,7 +174,7 @@ impl<'p> Page<'p> {
             here: self.here(),
             language: self.language,
         };
-        let html = page.render().map_err(Problem::internal)?;
+        let html = page.render().map_err(ApiError::internal)?;
         Ok(document(status, self.language, html, brand.logo_url.as_ref()))
     }
 }

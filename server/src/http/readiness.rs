@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::reply::Problem;
+use super::reply::ApiError;
 
 /// Minimum time between two questions to the store.
 const EVERY: Duration = Duration::from_millis(500);
@@ -18,12 +18,12 @@ pub(crate) struct Readiness(Mutex<Last>);
 #[derive(Default)]
 struct Last {
     begun: Option<Instant>,
-    answer: Option<(Instant, Result<(), Problem>)>,
+    answer: Option<(Instant, Result<(), ApiError>)>,
 }
 
 impl Readiness {
     /// Asks the store, or waits for the answer that another request gets, or returns one that is younger than half a second.
-    pub(super) async fn of(&self, ask: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
+    pub(super) async fn of(&self, ask: impl Future<Output = Result<(), ApiError>>) -> Result<(), ApiError> {
         let mut last = self.0.lock().await;
         if let Some((at, answer)) = &last.answer
             && at.elapsed() < EVERY
@@ -61,7 +61,7 @@ mod tests {
                 sleep(Duration::from_millis(millis)).await;
                 match asked.get() {
                     1 => Ok(()),
-                    _ => Err(Problem::new(ErrorCode::ServiceUnavailable, "away")),
+                    _ => Err(ApiError::new(ErrorCode::ServiceUnavailable, "away")),
                 }
             }
         };

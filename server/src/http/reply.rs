@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What a handler returns.
-pub(super) type Outcome = Result<Response, Problem>;
+pub(super) type Outcome = Result<Response, ApiError>;
 /// A header whose value is known in advance.
 pub(super) type StaticHeader = (HeaderName, &'static str);
 
@@ -82,7 +82,7 @@ pub(super) fn ok(body: &impl Serialize) -> Outcome {
 }
 
 pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Outcome {
-    let body = serde_json::to_string(body).map_err(Problem::internal)?;
+    let body = serde_json::to_string(body).map_err(ApiError::internal)?;
     Ok(json_text(status, body, None))
 }
 
@@ -146,14 +146,14 @@ pub(super) fn see_other(target: &str) -> Response {
 
 /// An API error. Its code decides its status.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
+pub(super) struct ApiError {
     code: ErrorCode,
     message: Message,
     fields: Box<[FieldError]>,
     pub(super) header: Option<StaticHeader>,
 }
 
-impl Problem {
+impl ApiError {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let header = match status_of(&code) {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
@@ -182,8 +182,8 @@ impl Problem {
     }
 
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
-        let problem = Self::new(ErrorCode::MethodNotAllowed, format!("this path allows only {allowed}"));
-        Self { header: Some((header::ALLOW, allowed)), ..problem }
+        let error = Self::new(ErrorCode::MethodNotAllowed, format!("this path allows only {allowed}"));
+        Self { header: Some((header::ALLOW, allowed)), ..error }
     }
 
     /// 403 for a key that lacks a permission.
@@ -243,14 +243,14 @@ fn status_of(code: &ErrorCode) -> StatusCode {
 }
 
 /// 400, with one sentence per fault.
-impl From<Invalid> for Problem {
+impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         let (code, fields) = (invalid.code(), invalid.fields().into());
         Self { code, message: Message::Many(invalid.into_sentences()), fields, header: None }
     }
 }
 
-impl From<Refused> for Problem {
+impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         let (code, message) = (refused.code(), refused.to_string());
         match refused {

@@ -16,7 +16,7 @@ use warp::{
     http::{HeaderMap, Method, header},
 };
 
-use super::{head::Head, language::Language, parameters, reply::Problem, route::Found, server::Server};
+use super::{head::Head, language::Language, parameters, reply::ApiError, route::Found, server::Server};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
@@ -98,13 +98,13 @@ impl Request {
     }
 
     /// Reads the body: at most `MAX_BODY_BYTES`, within `BODY_DEADLINE`.
-    pub(super) async fn read_body(&mut self) -> Result<Bytes, Problem> {
+    pub(super) async fn read_body(&mut self) -> Result<Bytes, ApiError> {
         Ok(self.read_large_body(MAX_BODY_BYTES).await?.bytes)
     }
 
     /// Reads a body of at most `at_most` bytes, within `BODY_DEADLINE`. If it is longer than `MAX_BODY_BYTES`, it waits for one
     /// of `LARGE_BODIES` places.
-    pub(super) async fn read_large_body(&mut self, at_most: usize) -> Result<LargeBody, Problem> {
+    pub(super) async fn read_large_body(&mut self, at_most: usize) -> Result<LargeBody, ApiError> {
         let Some(mut body) = self.head.take_body() else { return Ok(LargeBody::default()) };
         let all = async {
             let mut bytes = BytesMut::new();
@@ -116,12 +116,12 @@ impl Request {
                 // Trailers say nothing to this server.
                 let Ok(chunk) = frame.into_data() else { continue };
                 if body.is_refused() {
-                    return Err(Problem::busy());
+                    return Err(ApiError::busy());
                 }
                 let length = bytes.len() + chunk.len();
                 if length > at_most {
                     let message = format!("the body must be at most {at_most} bytes");
-                    return Err(Problem::new(ErrorCode::BodyTooLarge, message));
+                    return Err(ApiError::new(ErrorCode::BodyTooLarge, message));
                 }
                 if length > MAX_BODY_BYTES && place.is_none() {
                     // The semaphore is never closed.
@@ -135,11 +135,11 @@ impl Request {
             Ok(LargeBody { bytes: bytes.freeze(), _place: place })
         };
         let late =
-            |_| Problem::new(ErrorCode::RequestTimeout, "the body did not arrive in time; send the request again");
+            |_| ApiError::new(ErrorCode::RequestTimeout, "the body did not arrive in time; send the request again");
         timeout(BODY_DEADLINE, all).await.map_err(late)?
     }
 
-    pub(super) async fn read_json(&mut self) -> Result<Bytes, Problem> {
+    pub(super) async fn read_json(&mut self) -> Result<Bytes, ApiError> {
         let body = self.read_body().await?;
         let declared = self.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let essence = declared.and_then(|text| text.split(';').next()).unwrap_or_default().trim();

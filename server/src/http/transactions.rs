@@ -4,7 +4,7 @@ use payments_core::{ErrorCode, Invalid, Transaction, TransactionQuery};
 use warp::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::{
-    reply::{self, Outcome, Problem},
+    reply::{self, ApiError, Outcome},
     request::Request,
 };
 use crate::{domain::Permission, service::Caller};
@@ -16,13 +16,13 @@ const COLUMNS: [&str; 7] = ["id", "createdAt", "paymentId", "kind", "amount", "c
 const NEXT: HeaderName = HeaderName::from_static("x-next-after");
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
-    Problem::unless_permitted(&caller, ALSO_NEEDED)?;
+    ApiError::unless_permitted(&caller, ALSO_NEEDED)?;
     let query = TransactionQuery::from_query(|name| request.query(name))?;
     reply::ok(&request.service().transactions(&caller, &query).await?)
 }
 
 pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
-    Problem::unless_permitted(&caller, ALSO_NEEDED)?;
+    ApiError::unless_permitted(&caller, ALSO_NEEDED)?;
     let query = TransactionQuery::of_table(|name| request.query(name))?;
     let mark = match request.query("bom").as_deref() {
         None | Some("false") => b"",
@@ -48,16 +48,16 @@ pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
 const ALSO_NEEDED: Permission = Permission::PaymentsRead;
 
 /// The rows below their columns. No cell has a text that a merchant or customer has written, so none can be a formula.
-fn csv(transactions: &[Transaction], mark: &[u8]) -> Result<Vec<u8>, Problem> {
+fn csv(transactions: &[Transaction], mark: &[u8]) -> Result<Vec<u8>, ApiError> {
     let mut table = csv::Writer::from_writer(mark.to_vec());
-    table.write_record(COLUMNS).map_err(Problem::internal)?;
+    table.write_record(COLUMNS).map_err(ApiError::internal)?;
     for it in transactions {
         let (created_at, amount, balance) = (it.created_at.to_string(), it.amount.to_string(), it.balance.to_string());
         let (id, payment) = (it.id.as_str(), it.payment_id.as_str());
         let row = [id, &created_at, payment, it.kind.as_str(), &amount, it.currency.code(), &balance];
-        table.write_record(row).map_err(Problem::internal)?;
+        table.write_record(row).map_err(ApiError::internal)?;
     }
-    table.into_inner().map_err(Problem::internal)
+    table.into_inner().map_err(ApiError::internal)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use warp::reply::Response;
 
-use super::reply::Problem;
+use super::reply::ApiError;
 use crate::budget::{Budget, Held};
 
 /// What the responses of a listener may take together.
@@ -32,7 +32,7 @@ pub(super) async fn counted(
     // Every body is one text, and is there at once.
     let body = match body.collect().await {
         Ok(body) => body.to_bytes(),
-        Err(error) => return Problem::internal(error).into_response(),
+        Err(error) => return ApiError::internal(error).into_response(),
     };
     // A page or script that all responses share takes no memory of its own.
     if !had_effect && !body.is_unique() {
@@ -44,7 +44,7 @@ pub(super) async fn counted(
     };
     match held {
         Some(held) => Response::from_parts(head, Bytes::from_owner(Unsent { body, _held: held }).into()),
-        None => Problem::busy().into_response(),
+        None => ApiError::busy().into_response(),
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{input::Input, pace::Pace, reply::Problem};
+use super::{input::Input, pace::Pace, reply::ApiError};
 use crate::budget::Budget;
 
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl Drop for Working {
 
 /// The response to a request whose head has no room. Nobody parses the head, so it has no id.
 static BUSY: LazyLock<String> = LazyLock::new(|| {
-    let body = Problem::busy().body();
+    let body = ApiError::busy().body();
     let length = body.len();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncache-control: no-store\r\nretry-after: 1\r\n\

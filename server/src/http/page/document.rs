@@ -13,7 +13,7 @@ use crate::{
     http::{
         assets,
         language::{Language, Text},
-        reply::{self, Problem},
+        reply::{self, ApiError},
     },
 };
 
@@ -26,37 +26,37 @@ struct NoticePage {
 }
 
 /// Renders an error as a page, in the language that the headers prefer.
-pub(in crate::http) fn refusal(headers: &HeaderMap, problem: Problem) -> Response {
-    notice(Language::of(None, headers), problem)
+pub(in crate::http) fn refusal(headers: &HeaderMap, error: ApiError) -> Response {
+    notice(Language::of(None, headers), error)
 }
 
 /// The 404 of a path that leads nowhere: a page for a browser that asks for one outside the API.
 pub(in crate::http) fn no_such_path(head: &Parts) -> Response {
     let accepts = head.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     match accepts.contains("text/html") && !head.uri.path().starts_with("/api/") {
-        true => refusal(&head.headers, Problem::no_such_path()),
-        false => Problem::no_such_path().into_response(),
+        true => refusal(&head.headers, ApiError::no_such_path()),
+        false => ApiError::no_such_path().into_response(),
     }
 }
 
 /// Renders an error as a page. Status and headers are those of the API's error.
-pub(super) fn notice(language: Language, problem: Problem) -> Response {
-    let (title, text) = match problem.status() {
-        _ if *problem.code() == ErrorCode::RouteNotFound => (words::NO_PAGE, words::NO_PAGE_NOTE),
+pub(super) fn notice(language: Language, error: ApiError) -> Response {
+    let (title, text) = match error.status() {
+        _ if *error.code() == ErrorCode::RouteNotFound => (words::NO_PAGE, words::NO_PAGE_NOTE),
         StatusCode::NOT_FOUND => (words::UNKNOWN, words::UNKNOWN_NOTE),
         StatusCode::TOO_MANY_REQUESTS => (words::TROUBLE, words::TOO_MANY),
         _ => (words::TROUBLE, words::TROUBLE_NOTE),
     };
     match (NoticePage { title, text, language }).render() {
         Ok(html) => {
-            let mut response = document(problem.status(), language, html, None);
-            let header = problem.header.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            let mut response = document(error.status(), language, html, None);
+            let header = error.header.map(|(name, value)| (name, HeaderValue::from_static(value)));
             response.headers_mut().extend(header);
             response
         }
-        Err(error) => {
-            tracing::error!(%error, "cannot render a page");
-            problem.into_response()
+        Err(cause) => {
+            tracing::error!(error = %cause, "cannot render a page");
+            error.into_response()
         }
     }
 }
