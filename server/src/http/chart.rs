@@ -21,8 +21,6 @@ const LINES: i128 = 4;
 const DOTTED: usize = 31;
 const MONTHS: Text =
     ["Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec", "জানু ফেব মার্চ এপ্রিল মে জুন জুলাই আগস্ট সেপ্ট অক্টো নভে ডিসে"];
-const VOLUME: Text = ["Volume", "মোট লেনদেন"];
-const SUCCESS_RATE: Text = ["Success rate", "সফলতার হার"];
 
 #[derive(Template)]
 #[template(path = "activity.svg")]

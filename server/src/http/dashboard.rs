@@ -6,18 +6,10 @@ use warp::http::StatusCode;
 
 use super::{
     assets,
-    language::{Language, OTHER_LANGUAGE, Text},
+    language::{Language, OTHER_LANGUAGE},
     reply::{self, ApiError, Outcome},
     request::Request,
 };
-
-// The texts of the page before its scripts run. The scripts have a dictionary of their own.
-const TITLE: Text = ["Payments console", "পেমেন্ট কনসোল"];
-const SKIP: Text = ["Skip to the content", "মূল অংশে যান"];
-const NO_SCRIPT: Text = [
-    "This console needs JavaScript. The API does not: see the reference.",
-    "এই কনসোলের জাভাস্ক্রিপ্ট লাগে। এপিআই-এর লাগে না: নির্দেশিকা দেখুন।",
-];
 
 #[derive(Template)]
 #[template(path = "dashboard.html")]

@@ -39,6 +39,11 @@ impl Language {
     }
 
     pub(super) fn say(self, [english, bangla]: Text) -> &'static str {
+        self.text(english, bangla)
+    }
+
+    /// A text of a template.
+    pub(super) fn text(self, english: &'static str, bangla: &'static str) -> &'static str {
         match self {
             Self::English => english,
             Self::Bangla => bangla,
