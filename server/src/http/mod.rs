@@ -4,7 +4,6 @@
 //! The [`gate`] authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
 
 mod account;
-mod activity;
 mod assets;
 mod by_address;
 mod chart;

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 
 use super::{
-    account, activity, checkout, dashboard, docs, events, gate, gateways, health, home, page, payments,
+    account, checkout, dashboard, docs, events, gate, gateways, health, home, page, payments,
     request::{Request, request},
     requests,
     route::{
@@ -35,8 +35,8 @@ static ROUTES: &[Route] = &[
     route(POST, "/api/v1/payments/{id}/refund", Keyed(RefundsWrite, |c, r| Box::pin(payments::refund(c, r)))),
     route(GET, "/api/v1/account", Keyed(AccountRead, |c, r| Box::pin(account::retrieve(c, r)))),
     route(GET, "/api/v1/account/balance", Keyed(AccountRead, |c, r| Box::pin(account::balance(c, r)))),
-    route(GET, "/api/v1/account/activity", Keyed(AccountRead, |c, r| Box::pin(activity::retrieve(c, r)))),
-    route(GET, "/api/v1/account/activity.svg", Keyed(AccountRead, |c, r| Box::pin(activity::picture(c, r)))),
+    route(GET, "/api/v1/account/activity", Keyed(AccountRead, |c, r| Box::pin(account::activity(c, r)))),
+    route(GET, "/api/v1/account/activity.svg", Keyed(AccountRead, |c, r| Box::pin(account::chart(c, r)))),
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
     route(GET, "/api/v1/account/keys", Keyed(AccountRead, |c, r| Box::pin(account::keys(c, r)))),
     route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
