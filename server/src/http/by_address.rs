@@ -30,7 +30,7 @@ impl ConnectionsByAddress {
     /// Counts a connection until the result is dropped. `None` if the address has reached its limit.
     pub(super) fn admit(&self, peer: IpAddr) -> Option<Admitted> {
         if self.proxies.trusts(peer) {
-            return Some(Admitted { counted: None });
+            return Some(Admitted(None));
         }
         let address = network_of(peer);
         let mut open = lock(&self.open);
@@ -39,17 +39,15 @@ impl ConnectionsByAddress {
             return None;
         }
         *count += 1;
-        Some(Admitted { counted: Some((address, Arc::clone(&self.open))) })
+        Some(Admitted(Some((address, Arc::clone(&self.open)))))
     }
 }
 
-pub(super) struct Admitted {
-    counted: Option<(IpAddr, Open)>,
-}
+pub(super) struct Admitted(Option<(IpAddr, Open)>);
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let Some((address, open)) = &self.counted else { return };
+        let Some((address, open)) = &self.0 else { return };
         let mut open = lock(open);
         match open.get_mut(address) {
             Some(count) if *count > 1 => *count -= 1,

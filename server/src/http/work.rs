@@ -20,10 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::{input::Input, pace::Pace, reply::ApiError};
 use crate::budget::Budget;
 
-#[derive(Clone)]
-pub(super) struct Work(Arc<State>);
-
-struct State {
+pub(super) struct Work {
     requests: AtomicUsize,
     /// The last write found the client's window full.
     is_blocked: AtomicBool,
@@ -32,28 +29,28 @@ struct State {
 
 impl Work {
     /// The work of a new connection, whose input counts against this budget.
-    pub(super) fn new(budget: Arc<Budget<IpAddr>>, peer: IpAddr) -> Self {
+    pub(super) fn new(budget: Arc<Budget<IpAddr>>, peer: IpAddr) -> Arc<Self> {
         let (requests, is_blocked) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self(Arc::new(State { requests, is_blocked, input: Input::new(budget, peer) }))
+        Arc::new(Self { requests, is_blocked, input: Input::new(budget, peer) })
     }
 
     /// Begins a request. It ends when all its parts are dropped.
-    pub(super) fn begin(&self) -> Working {
-        self.0.requests.fetch_add(1, Ordering::Relaxed);
-        Working(self.clone())
+    pub(super) fn begin(self: &Arc<Self>) -> Working {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        Working(Arc::clone(self))
     }
 
     pub(super) fn is_at_hand(&self) -> bool {
-        self.has_request() || self.0.is_blocked.load(Ordering::Relaxed)
+        self.has_request() || self.is_blocked.load(Ordering::Relaxed)
     }
 
     fn has_request(&self) -> bool {
-        self.0.requests.load(Ordering::Relaxed) > 0
+        self.requests.load(Ordering::Relaxed) > 0
     }
 }
 
 /// A request that is being handled, or whose body is read to its end.
-pub(super) struct Working(Work);
+pub(super) struct Working(Arc<Work>);
 
 impl Working {
     pub(super) fn part(&self) -> Self {
@@ -61,14 +58,14 @@ impl Working {
     }
 
     pub(super) fn is_refused(&self) -> bool {
-        self.0.0.input.is_refused()
+        self.0.input.is_refused()
     }
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
-        if self.0.0.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.0.input.request_ended();
+        if self.0.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.input.request_ended();
         }
     }
 }
@@ -86,7 +83,7 @@ static BUSY: LazyLock<String> = LazyLock::new(|| {
 /// A connection that notes reads and waiting writes, and closes if its client takes a response too slowly.
 pub(super) struct Observed<S> {
     stream: S,
-    work: Work,
+    work: Arc<Work>,
     pace: Pace,
     too_slow: Counter,
     /// The rest of what the client sends is dropped.
@@ -95,12 +92,12 @@ pub(super) struct Observed<S> {
 
 impl<S> Observed<S> {
     /// `window` is the time in which the client must take a part of its response; `too_slow` counts clients that do not.
-    pub(super) fn new(stream: S, work: Work, window: Duration, too_slow: Counter) -> Self {
+    pub(super) fn new(stream: S, work: Arc<Work>, window: Duration, too_slow: Counter) -> Self {
         Self { stream, work, pace: Pace::new(window), too_slow, is_refusing: false }
     }
 
     fn noted(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        self.work.0.is_blocked.store(written.is_pending(), Ordering::Relaxed);
+        self.work.is_blocked.store(written.is_pending(), Ordering::Relaxed);
         match written {
             Poll::Ready(Ok(bytes)) => self.pace.wrote(bytes),
             Poll::Ready(Err(_)) => {}
@@ -143,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Observed<S> {
         }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        let has_room = self.work.0.input.read(buf.filled().len() - before);
+        let has_room = self.work.input.read(buf.filled().len() - before);
         // A request's handler refuses its body by itself.
         if has_room || self.work.has_request() {
             return Poll::Ready(Ok(()));
@@ -198,7 +195,7 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(30);
     const KIB: usize = 1024;
 
-    fn work(budget: &Arc<Budget<IpAddr>>) -> Work {
+    fn work(budget: &Arc<Budget<IpAddr>>) -> Arc<Work> {
         Work::new(Arc::clone(budget), Ipv4Addr::LOCALHOST.into())
     }
 
