@@ -5,7 +5,7 @@ use std::{
     borrow::Cow,
     fmt::{self, Write as _},
     fs::{self, File},
-    io::{self, ErrorKind, IsTerminal as _, Write as _},
+    io::{self, ErrorKind, Write as _},
     os::{fd::AsFd as _, unix::fs::MetadataExt as _},
 };
 
@@ -57,10 +57,6 @@ impl Output {
             outcome => outcome,
         }
     }
-}
-
-pub(crate) fn is_terminal() -> bool {
-    io::stdout().is_terminal()
 }
 
 /// Whether nobody can read the standard output: it is /dev/null, which also replaces one that is closed.

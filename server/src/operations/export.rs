@@ -1,7 +1,7 @@
 //! `payments-server export`: records as JSON lines or CSV.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     ops::{Bound, RangeBounds},
 };
 
@@ -67,7 +67,7 @@ impl<W: Write> Rows<W> {
                 Format::Csv(Box::new(table))
             }
         };
-        Ok(Self { out, is_terminal: terminal::is_terminal() })
+        Ok(Self { out, is_terminal: io::stdout().is_terminal() })
     }
 
     /// `row` returns the record as the table's cells.
