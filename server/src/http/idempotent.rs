@@ -7,7 +7,7 @@ use payments_core::{ErrorCode, Invalid};
 use warp::http::{HeaderMap, StatusCode};
 
 use super::{reply, request::Request};
-use crate::service::{Answer, Caller, IdempotentRequest, Refused, Service};
+use crate::service::{Answer, Caller, IdempotentRequest, Refused};
 
 /// When the stored response of a key is looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,13 @@ where
     }
     let answer = match handler(Arc::clone(&caller), body, identity.clone()).await {
         Ok(answer) => answer,
-        Err(refused) => stored_meanwhile(service, identity, refused).await?,
+        // Of two concurrent identical requests, the second may fail because of the first one's effect, such as a refund. Then both
+        // get the response that was stored with the effect. If the store cannot say, nobody knows whether this refusal is the
+        // answer.
+        Err(refused) => match &identity {
+            Some(identity) => service.replay(identity).await?.ok_or(refused)?,
+            None => return Err(refused.into()),
+        },
     };
     answered(&caller, success, answer)
 }
@@ -56,18 +62,6 @@ fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> reply::Outc
         true => Err(Refused::IdempotencyKeyReused.into()),
         false => Ok(reply::answer(success, answer)),
     }
-}
-
-/// Looks for a stored response after a failure. Of two concurrent identical requests, the second may fail because of the
-/// first one's effect, such as a refund; then both get the response that was stored with the effect.
-async fn stored_meanwhile(
-    service: &Service,
-    identity: Option<IdempotentRequest>,
-    refused: Refused,
-) -> Result<Answer, Refused> {
-    let Some(identity) = identity else { return Err(refused) };
-    // If the store cannot say, nobody knows whether this refusal is the answer.
-    service.replay(&identity).await?.ok_or(refused)
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
