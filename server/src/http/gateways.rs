@@ -51,7 +51,7 @@ pub(super) async fn stripe_event(mut request: Request) -> Outcome {
     // Fail before reading the body if there is no card processor, or the body does not matter.
     service.check_signature(signature)?;
     let body = request.read_large_body(MAX_EVENT_BYTES).await?;
-    let event = service.read_event(signature, &body)?;
+    let event = service.read_event(signature, &body.bytes)?;
     drop(body);
     service.handle_event(event).await?;
     reply::ok(&json!({"received": true}))

@@ -1,6 +1,6 @@
 //! The request that handlers receive: what the listener handed over, and the server's state.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
@@ -32,16 +32,8 @@ const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 #[derive(Default)]
 pub(super) struct LargeBody {
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
     _place: Option<SemaphorePermit<'static>>,
-}
-
-impl Deref for LargeBody {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// A request, its body not yet read.
