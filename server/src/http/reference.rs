@@ -5,7 +5,6 @@ mod examples;
 mod guides;
 mod literal;
 mod page;
-mod prose;
 mod snippets;
 
 use std::collections::HashMap;

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::{
     DESCRIPTION,
-    document::{Field, fields, list, object, parameters, schema_of, text},
+    document::{Field, fields, list, meaning, object, parameters, prose, schema_of, text},
     examples::{self, Example},
     guides::ANY_KEY,
-    prose::{meaning, prose},
 };
 use crate::http::assets;
 
