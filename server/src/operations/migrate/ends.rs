@@ -96,21 +96,21 @@ impl Target {
         }
     }
 
+    fn store(&self) -> &Store {
+        match self {
+            Self::Directory(store, _) => store,
+            Self::Database(store, ..) => store,
+        }
+    }
+
+    /// Takes in values of one slot.
     pub(super) fn take_in(&self, values: Vec<KeyValue>) -> Result<(), CommandError> {
-        let taken = match self {
-            Self::Directory(store, _) => Handle::current().block_on(store.take_in(values)),
-            Self::Database(store, ..) => Handle::current().block_on(store.take_in(values)),
-        };
-        taken.map_err(goes_on)
+        Handle::current().block_on(self.store().take_in(values)).map_err(goes_on)
     }
 
     pub(super) fn note(&self, migration: &Migration) -> Result<(), CommandError> {
-        let store: &Store = match self {
-            Self::Directory(store, _) => store,
-            Self::Database(store, ..) => store,
-        };
         let change = Change::of(Write::Migration(Box::new(migration.clone())));
-        match Handle::current().block_on(store.commit(change)) {
+        match Handle::current().block_on(self.store().commit(change)) {
             Ok(_) => Ok(()),
             Err(CommitError::Conflict(_)) => {
                 Err("somebody else writes to the target; stop that, empty the target, and run it again".into())
