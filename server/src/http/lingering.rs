@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, Incoming};
 use tokio::{runtime::Handle, time::timeout};
 
 use super::work::Working;
@@ -58,10 +58,6 @@ impl Body for Lingering {
 
     fn is_end_stream(&self) -> bool {
         self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 
