@@ -1,14 +1,10 @@
 //! What the server prints at start: its address, for programs, then where everything is and the first steps, for people.
 
-use std::{net::SocketAddr, path::absolute};
+use std::path::absolute;
 
 use askama::Template;
 
 use crate::store::Location;
-
-pub(crate) fn first_line(address: SocketAddr) -> String {
-    format!("listening on http://{address}\n")
-}
 
 /// What a server prints at start after the first line.
 #[derive(Template)]

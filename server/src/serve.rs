@@ -27,7 +27,7 @@ use crate::{
     command_error::CommandError,
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
     gateway::{Credentials, Gateways},
-    greeting::{Greeting, first_line},
+    greeting::Greeting,
     metrics::Metrics,
     operations,
     reach::Reach,
@@ -103,7 +103,7 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
             () = sleep(SILENT_START) => None,
         };
         let printer = printer();
-        let _ = printer.send(first_line(address));
+        let _ = printer.send(format!("listening on http://{address}\n"));
         let greet = |sandbox_key| -> Result<(), CommandError> {
             let (base_url, data) = (&*service.settings.base_url, args.data.location()?);
             let _ = printer.send(Greeting { base_url, data, gateways, sandbox_key }.to_string());
