@@ -1,4 +1,4 @@
-//! What the server prints at start: its address, for programs, then where everything is and the first steps, for people.
+//! What the server prints at start below its address: where everything is and the first steps.
 
 use std::path::absolute;
 
@@ -6,7 +6,6 @@ use askama::Template;
 
 use crate::store::Location;
 
-/// What a server prints at start after the first line.
 #[derive(Template)]
 #[template(path = "greeting.txt")]
 pub(crate) struct Greeting<'g> {

@@ -84,7 +84,6 @@ pub(crate) struct SlotGauges {
     pub(crate) kib: Gauge,
 }
 
-/// The sandbox's own store, which a public server has.
 #[derive(Clone, Default)]
 pub(crate) struct SandboxGauges {
     pub(crate) bytes: Gauge,

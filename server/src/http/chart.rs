@@ -42,7 +42,6 @@ struct Rates {
     dots: Vec<(Tenths, Tenths)>,
 }
 
-/// The chart of the payments in one currency.
 pub(super) fn chart(activity: &Activity, currency: Currency, language: Language) -> Result<String, askama::Error> {
     let days: Vec<_> = activity.days.iter().map(|day| (day.date, day.of(currency))).collect();
     let top = LINES * step(days.iter().map(|(_, day)| day.volume.as_minor()).max().unwrap_or_default());
@@ -65,7 +64,6 @@ pub(super) fn chart(activity: &Activity, currency: Currency, language: Language)
     Ok(picture.render()?.replace('\n', ""))
 }
 
-/// A day and what its payments come to.
 type Days<'d> = [(Day, &'d CurrencyActivity)];
 
 /// The title and the description, for those who do not see the chart.

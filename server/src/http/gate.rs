@@ -23,7 +23,6 @@ use crate::service::{Caller, Refused, Service};
 /// The path of the log of requests. Reading the log is not logged.
 pub(super) const REQUEST_LOG: &str = "/api/v1/requests";
 
-/// Checks a request that has a route and calls its handler.
 pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
     let client = head.addresses.client;

@@ -42,7 +42,6 @@ impl Language {
         self.text(english, bangla)
     }
 
-    /// A text of a template.
     pub(super) fn text(self, english: &'static str, bangla: &'static str) -> &'static str {
         match self {
             Self::English => english,

@@ -72,7 +72,6 @@ impl RateLimits {
         self.addresses.take(client).await
     }
 
-    /// Counts a request whose key failed, for its client.
     pub(super) async fn take_failed_key(&self, client: IpAddr) -> Verdict {
         let verdict = self.take_client(client).await;
         if let Some(seconds) = verdict.retry_after() {

@@ -84,7 +84,6 @@ impl Listener {
         Ok(Self { socket: TcpListener::bind(address).await?, limits })
     }
 
-    /// The bound address, with its actual port.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -183,7 +182,6 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// The edge of a server's listener, which serves these parts of its routes.
     pub(crate) fn new(server: &Arc<Server>, parts: Parts, addresses: ConnectionsByAddress, hosts: Hosts) -> Self {
         let (service, metrics) = (&server.services.lasting, server.metrics.requests.clone());
         Self {

@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{command_error::CommandError, reach::Reach};
 
-/// The listener that serves `/metrics`.
 pub(crate) enum MetricsAt {
     Main,
     Own(Listener),

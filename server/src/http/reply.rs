@@ -18,9 +18,7 @@ use crate::{
     store::{PaymentJson, StoreError},
 };
 
-/// What a handler returns.
 pub(super) type Outcome = Result<Response, ApiError>;
-/// A header whose value is known in advance.
 pub(super) type StaticHeader = (HeaderName, &'static str);
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";

@@ -34,7 +34,6 @@ const TOGETHER: usize = 256;
 /// How long a request waits for the other servers' count. After that it is counted by this server alone.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Counts the requests of each key together with other servers.
 pub(super) struct SharedWindows<K> {
     /// How many requests of a window this server admits between two reports.
     share: u32,
