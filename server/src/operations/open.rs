@@ -56,8 +56,33 @@ async fn with_store<T: Send + 'static>(
     remove_abandoned_copies(directory)?;
     // In the data directory, which has room for it and the right permissions.
     let copy = StoreCopy::create(directory).map_err(|error| OpenError::unusable(error, directory))?;
+    let (backup, restored) = (copy.path.join("backup"), copy.path.join("store"));
     // An interruption drops `copy`, which removes it.
-    unless_interrupted(with_copy(directory, copy.path.clone(), read)).await
+    unless_interrupted(async {
+        let request = AdminRequest::BackUp { directory: backup.clone() };
+        let is_copied = match admin_socket::ask(directory, &request).await? {
+            None => false,
+            Some(AdminReply::BackedUp(_)) => true,
+            Some(AdminReply::Error { error }) => return Err(error.into()),
+            Some(_) => {
+                return Err("the running server has another version; use the command line of that version".into());
+            }
+        };
+        let mut directory = directory.to_owned();
+        tokio::task::spawn_blocking(move || {
+            if is_copied {
+                directory = restored;
+                embedded::restore(&embedded::Sources { backup: Some(&backup), ..Default::default() }, &directory)?;
+            }
+            let (store, closing) = open(&directory)?;
+            let outcome = read(&store);
+            drop(store);
+            closing.wait();
+            outcome
+        })
+        .await?
+    })
+    .await
 }
 
 async fn unless_interrupted<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
@@ -74,34 +99,6 @@ pub(super) async fn interrupted() -> Result<(), CommandError> {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
-}
-
-async fn with_copy<T: Send + 'static>(
-    directory: &Path,
-    copy: PathBuf,
-    read: impl FnOnce(&dyn Snapshot) -> Result<T, CommandError> + Send + 'static,
-) -> Result<T, CommandError> {
-    let request = AdminRequest::BackUp { directory: copy.join("backup") };
-    let copied = match admin_socket::ask(directory, &request).await? {
-        None => false,
-        Some(AdminReply::BackedUp(_)) => true,
-        Some(AdminReply::Error { error }) => return Err(error.into()),
-        Some(_) => return Err("the running server has another version; use the command line of that version".into()),
-    };
-    let mut directory = directory.to_owned();
-    tokio::task::spawn_blocking(move || {
-        if copied {
-            let backup = copy.join("backup");
-            directory = copy.join("store");
-            embedded::restore(&embedded::Sources { backup: Some(&backup), ..Default::default() }, &directory)?;
-        }
-        let (store, closing) = open(&directory)?;
-        let outcome = read(&store);
-        drop(store);
-        closing.wait();
-        outcome
-    })
-    .await?
 }
 
 /// Opens the store. Retries, because the engine's threads release the lock shortly after a restore in this process.
