@@ -1,8 +1,9 @@
 //! `payments-server check`: checks every invariant of a store.
 
-use super::{CommandError, open::with_snapshot, progress};
+use super::{open::with_snapshot, progress};
 use crate::{
     cli::AdminArgs,
+    command_error::CommandError,
     store::{Checked, Location, Snapshot, embedded},
     terminal::Output,
 };

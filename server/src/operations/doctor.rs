@@ -1,54 +1,22 @@
 //! `payments-server doctor`: checks what `serve` needs of this machine and its surroundings. It changes nothing but for a token
 //! of bKash that a server or a database has then.
 
+mod diagnosis;
 mod host;
 mod settings;
 mod store;
 mod token;
 
-use std::{fmt, time::SystemTime};
+use std::time::SystemTime;
 
-use super::CommandError;
+use self::diagnosis::{Diagnosis, Verdict, failed, in_order};
 use crate::{
     cli::ServeArgs,
+    command_error::CommandError,
     gateway::{Credentials, Probe, probe},
     store::Location,
     terminal::Output,
 };
-
-/// What was found out about one thing, and what to do if it is not in order.
-struct Diagnosis(Verdict, String);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    InOrder,
-    /// The server runs, but not as it should.
-    Warning,
-    /// The server does not start, or loses or refuses something.
-    Failed,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::InOrder => "ok",
-            Self::Warning => "warning",
-            Self::Failed => "FAILED",
-        })
-    }
-}
-
-fn in_order(text: impl Into<String>) -> Diagnosis {
-    Diagnosis(Verdict::InOrder, text.into())
-}
-
-fn warning(text: impl Into<String>) -> Diagnosis {
-    Diagnosis(Verdict::Warning, text.into())
-}
-
-fn failed(text: impl Into<String>) -> Diagnosis {
-    Diagnosis(Verdict::Failed, text.into())
-}
 
 /// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work like this.
 pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), CommandError> {

@@ -9,9 +9,10 @@ use payments_core::{Amount, Delivery, Payment, Posting, Refund, Timestamp, text:
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{CommandError, open::with_snapshot, progress};
+use super::{open::with_snapshot, progress};
 use crate::{
     cli::{ExportArgs, ExportFormat, ExportedRecords},
+    command_error::CommandError,
     domain::Session,
     store::Snapshot,
     terminal,

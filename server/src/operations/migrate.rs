@@ -8,9 +8,10 @@ mod ends;
 mod moving;
 
 use self::ends::{Source, Target};
-use super::{CommandError, check::check_records, open::interrupted};
+use super::{check::check_records, open::interrupted};
 use crate::{
     cli::MigrateArgs,
+    command_error::CommandError,
     log,
     store::{Contents, Location, Migration, Snapshot},
     terminal::Output,

@@ -18,5 +18,3 @@ pub(crate) use migrate::move_store;
 pub(crate) use open::remove_abandoned_copies;
 pub(crate) use restore::restore;
 pub(crate) use schedule::back_up_regularly;
-
-use crate::command_error::CommandError;

@@ -11,10 +11,10 @@ use std::{
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::CommandError;
 use crate::{
     admin_socket,
     ambient::OperatingSystem,
+    command_error::CommandError,
     metrics::Metrics,
     no_store::no_store_in,
     service::{AdminReply, AdminRequest},

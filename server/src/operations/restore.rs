@@ -3,9 +3,10 @@
 use payments_core::Timestamp;
 use serde_json::json;
 
-use super::{CommandError, check::check_records, open::with_snapshot};
+use super::{check::check_records, open::with_snapshot};
 use crate::{
     cli::RestoreArgs,
+    command_error::CommandError,
     log, owner,
     store::{
         Location,

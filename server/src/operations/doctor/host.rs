@@ -12,7 +12,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{Diagnosis, failed, in_order, warning};
+use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{descriptors, file_modes, store::Location};
 
 const MIB: u64 = 1024 * 1024;
@@ -132,7 +132,7 @@ fn existing(directory: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Verdict, *};
+    use super::{super::diagnosis::Verdict, *};
 
     #[test]
     fn a_clock_behind_the_store_or_off_a_gateways_is_wrong() {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, env};
 
 use clap::{Arg, Command, CommandFactory};
 
-use super::{Diagnosis, failed, in_order, warning};
+use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
     cli::{Cli, ServeArgs},
     gateway::{CREDENTIALS, Credentials},

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::net::UnixStream;
 
-use super::{Diagnosis, failed, in_order, warning};
+use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
     admin_socket,
     cli::ServeArgs,

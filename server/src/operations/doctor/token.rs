@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::task::TaskTracker;
 
-use super::{super::CommandError, Diagnosis, failed, in_order, warning};
+use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
     admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::ServeArgs,
+    command_error::CommandError,
     gateway::{Credentials, Gateways},
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Directory},

@@ -2,11 +2,14 @@
 
 use std::cmp::Ordering;
 
-use super::{super::progress, CommandError, moving::ValueDigest};
-use crate::store::{
-    Contents, Snapshot,
-    bytes::KeyValue,
-    layout::{name_of, record_kind},
+use super::{super::progress, moving::ValueDigest};
+use crate::{
+    command_error::CommandError,
+    store::{
+        Contents, Snapshot,
+        bytes::KeyValue,
+        layout::{name_of, record_kind},
+    },
 };
 
 const PAGE: usize = 256;

@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use tokio::runtime::Handle;
 
-use super::CommandError;
 use crate::{
     ambient::OperatingSystem,
+    command_error::CommandError,
     metrics::Metrics,
     no_store::no_store_in,
     store::{

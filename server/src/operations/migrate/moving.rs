@@ -2,8 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{super::progress, CommandError, Target};
-use crate::store::{Migration, Snapshot, bytes::KeyValue};
+use super::{super::progress, ends::Target};
+use crate::{
+    command_error::CommandError,
+    store::{Migration, Snapshot, bytes::KeyValue},
+};
 
 const BATCH: usize = 256;
 /// The kinds of records that tell a store from others: its merchants and their endpoints, which are few.
