@@ -2,10 +2,11 @@
 //! the outbox. What follows an attempt to an endpoint with retries is in the same commit.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use payments_core::{Delivery, DeliveryStatus};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -130,7 +131,7 @@ impl Attempts {
     }
 
     fn may_log(&self) -> bool {
-        let mut last = self.last_logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_logged.lock();
         let is_due = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
         if is_due {
             *last = Some(Instant::now());
@@ -211,7 +212,7 @@ mod tests {
         let (metrics, closing) = (Metrics::new().deliveries, CancellationToken::new());
         let attempts = Attempts::new(MemoryStore::default().into_store(), sender, metrics, 1, closing);
         assert!(attempts.may_log() && !attempts.may_log() && !attempts.may_log());
-        *attempts.last_logged.lock().unwrap() = Instant::now().checked_sub(LOG_INTERVAL);
+        *attempts.last_logged.lock() = Instant::now().checked_sub(LOG_INTERVAL);
         assert!(attempts.may_log() && !attempts.may_log());
     }
 }

@@ -6,12 +6,13 @@
 use std::{
     io::{self, IoSlice},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use hyper::StatusCode;
 use hyper_util::client::legacy::connect::{Connected, Connection};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::OwnedSemaphorePermit,
@@ -45,23 +46,23 @@ enum State {
 impl Traffic {
     /// Records a response.
     pub(super) fn answered(&self) {
-        self.seen().state = State::Idle;
+        self.0.lock().state = State::Idle;
     }
 
     /// Whether the last request went over a used connection and got no byte back.
     pub(super) fn was_stale(&self) -> bool {
-        self.seen().state == State::Unanswered
+        self.0.lock().state == State::Unanswered
     }
 
     /// The final status that the last response began with.
     pub(super) fn status(&self) -> Option<StatusCode> {
-        let seen = self.seen();
+        let seen = self.0.lock();
         let code = seen.begin.strip_prefix(b"HTTP/1.1 ").or_else(|| seen.begin.strip_prefix(b"HTTP/1.0 "))?;
         StatusCode::from_bytes(code).ok().filter(|status| !status.is_informational())
     }
 
     fn wrote(&self) {
-        let mut seen = self.seen();
+        let mut seen = self.0.lock();
         if seen.state == State::Idle {
             seen.state = State::Unanswered;
             seen.begin.clear();
@@ -69,16 +70,12 @@ impl Traffic {
     }
 
     fn read(&self, bytes: &[u8]) {
-        let mut seen = self.seen();
+        let mut seen = self.0.lock();
         if seen.state == State::Unanswered && !bytes.is_empty() {
             seen.state = State::Active;
         }
         let missing = STATUS_BYTES.saturating_sub(seen.begin.len()).min(bytes.len());
         seen.begin.extend_from_slice(&bytes[..missing]);
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

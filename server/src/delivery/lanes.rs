@@ -3,10 +3,11 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     ops::DerefMut,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use payments_core::WebhookId;
 use tokio::sync::Notify;
 
@@ -21,7 +22,7 @@ pub(super) trait Lock {
 impl Lock for Mutex<Running> {
     fn locked(&self) -> impl DerefMut<Target = Running> {
         // No code panics while it holds the lock, and each statement leaves the map consistent.
-        self.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock()
     }
 }
 
@@ -87,6 +88,8 @@ impl<L: Lock> Drop for LaneEntry<L> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::PoisonError;
+
     use futures_util::FutureExt as _;
     use shuttle::{
         sync::{
@@ -96,7 +99,7 @@ mod tests {
         thread,
     };
 
-    use super::{LaneEntry, Lock, PoisonError, Running, WebhookId};
+    use super::{LaneEntry, Lock, Running, WebhookId};
 
     type Lanes = super::Lanes<Mutex<Running>>;
 

@@ -8,10 +8,11 @@ use std::{
     collections::HashMap,
     io,
     net::{SocketAddr, ToSocketAddrs as _},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use payments_core::DeveloperId;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -47,11 +48,11 @@ impl DeliveryAttempt {
 
     /// When the attempt started, moved forward by its waits for a lookup: those do not count as the endpoint's time.
     pub(super) fn started_at(&self) -> Instant {
-        *self.started_at.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.started_at.lock()
     }
 
     pub(super) fn exclude(&self, time: Duration) {
-        *self.started_at.lock().unwrap_or_else(PoisonError::into_inner) += time;
+        *self.started_at.lock() += time;
     }
 }
 
@@ -78,7 +79,7 @@ impl Lookups {
     /// The developers with lookups in progress.
     #[cfg(test)]
     pub(super) fn developers(&self) -> Vec<Option<DeveloperId>> {
-        self.per_developer.lock().unwrap().keys().cloned().collect()
+        self.per_developer.lock().keys().cloned().collect()
     }
 
     /// Looks up the addresses of a name, for the delivery attempt of the current task.
@@ -113,7 +114,7 @@ impl Lookups {
 
     /// A developer's permits. They are forgotten once nobody holds or awaits one.
     fn per_developer(&self, developer: Option<DeveloperId>) -> Arc<Semaphore> {
-        let mut per_developer = self.per_developer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut per_developer = self.per_developer.lock();
         per_developer.retain(|_, held| Arc::strong_count(held) > 1);
         Arc::clone(per_developer.entry(developer).or_insert_with(|| Arc::new(Semaphore::new(PER_DEVELOPER))))
     }
@@ -147,7 +148,7 @@ mod tests {
         let lookups = Lookups::with_resolver(move |name| {
             if name.starts_with("hangs") {
                 count.fetch_add(1, Ordering::SeqCst);
-                let _ = hanging.lock().unwrap().recv();
+                let _ = hanging.lock().recv();
             }
             Ok(vec![([192, 0, 2, 1], 0).into()])
         });

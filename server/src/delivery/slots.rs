@@ -1,7 +1,8 @@
 //! Slots: each is the right to have one delivery in memory and one request in flight.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{iter, sync::Arc};
 
+use parking_lot::Mutex;
 use payments_core::DeveloperId;
 use tokio::sync::oneshot;
 
@@ -44,15 +45,10 @@ impl Slots {
 
     /// Changes the shares, then grants as many slots as possible.
     fn update(self: &Arc<Self>, change: impl FnOnce(&mut Shares<Holder, oneshot::Sender<Slot>>)) {
-        let mut granted = Vec::new();
-        {
-            // No code panics while it holds the lock.
-            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut shares);
-            while let Some(grant) = shares.grant() {
-                granted.push(grant);
-            }
-        }
+        let mut shares = self.shares.lock();
+        change(&mut shares);
+        let granted: Vec<_> = iter::from_fn(|| shares.grant()).collect();
+        drop(shares);
         // Outside the lock: if the waiter is gone, its slot is dropped and locks again.
         for (holder, waiter) in granted {
             self.gauges.waiting.dec();

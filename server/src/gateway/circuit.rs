@@ -1,10 +1,8 @@
 //! A circuit breaker: after consecutive failures, calls are refused for a while, then one call may try.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Consecutive failures that open the circuit.
@@ -24,7 +22,7 @@ struct State {
 impl Circuit {
     /// Whether a call may be made now. After `OPEN_FOR`, allows one call in each further `OPEN_FOR`.
     pub(super) fn may_call(&self, now: Instant) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let may_call = state.open_until.is_none_or(|until| now >= until);
         if may_call && state.open_until.is_some() {
             state.open_until = Some(now + OPEN_FOR);
@@ -34,12 +32,12 @@ impl Circuit {
 
     /// Records a response, whatever it says.
     pub(super) fn answered(&self) {
-        *self.state() = State::default();
+        *self.0.lock() = State::default();
     }
 
     /// Records a call without a usable response.
     pub(super) fn unanswered(&self, now: Instant) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.failures = state.failures.saturating_add(1);
         if state.failures >= FAILURE_THRESHOLD {
             state.open_until = Some(now + OPEN_FOR);
@@ -48,11 +46,7 @@ impl Circuit {
 
     /// Whether calls are refused.
     pub(super) fn is_open(&self) -> bool {
-        self.state().open_until.is_some()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().open_until.is_some()
     }
 }
 

@@ -5,11 +5,9 @@
 //! meanwhile; so another worker finds the payments behind. A developer's claims are limited too: one that is beyond the limit
 //! stays until its lease ends, and the payment comes again then.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use payments_core::{Currency, DeveloperId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -69,7 +67,7 @@ impl CheckPlaces {
     }
 
     fn own(&self, own: Own) -> Arc<Semaphore> {
-        let mut all = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.own.lock();
         if all.len() >= CLAIMS {
             // Whoever has or awaits a place has a handle, and there are at most as many as claims.
             all.retain(|_, places| Arc::strong_count(places) > 1);
@@ -121,7 +119,7 @@ mod tests {
             assert!(places.enter(Currency::Usd, &developer(nth)).await.is_some());
         }
         let held = places.enter(Currency::Bdt, &developer(7)).await;
-        assert_eq!(places.own.lock().unwrap().len(), 1);
+        assert_eq!(places.own.lock().len(), 1);
         drop(held);
     }
 }

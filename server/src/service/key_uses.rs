@@ -1,13 +1,9 @@
 //! When each API key was last used: noted in memory, and stored once a minute. The memory also tells which keys worked lately.
 
-use std::{
-    collections::HashMap,
-    future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, future::ready, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use payments_core::Timestamp;
 use tokio::time::sleep;
 
@@ -43,7 +39,7 @@ impl KeyUses {
         if key.last_used_at.is_some_and(|known| known >= minute) {
             return;
         }
-        let uses = &mut self.uses().to_store;
+        let uses = &mut self.0.lock().to_store;
         if uses.len() < MAX_KEYS || uses.contains_key(&hash) {
             uses.insert(hash, minute);
         }
@@ -51,13 +47,13 @@ impl KeyUses {
 
     /// Whether a key was used lately.
     pub(super) fn has(&self, hash: &KeyHash) -> bool {
-        let uses = self.uses();
+        let uses = self.0.lock();
         uses.to_store.contains_key(hash) || uses.stored.contains_key(hash)
     }
 
     /// The uses that are to be stored, in the order of the hashes: a simulation needs one order.
     fn take(&self, now: Timestamp) -> Vec<(KeyHash, Timestamp)> {
-        let mut uses = self.uses();
+        let mut uses = self.0.lock();
         let taken = std::mem::take(&mut uses.to_store);
         let is_late = |at: &Timestamp| now.as_millis() - at.as_millis() < LATELY_MILLIS;
         uses.stored.retain(|_, at| is_late(at));
@@ -70,10 +66,6 @@ impl KeyUses {
         let mut taken: Vec<_> = taken.into_iter().collect();
         taken.sort_unstable_by_key(|(hash, _)| hash.digest);
         taken
-    }
-
-    fn uses(&self) -> MutexGuard<'_, Uses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,10 +129,10 @@ mod tests {
             uses.note(KeyHash::of(&nth.to_string()), &key, at("2026-03-01T03:31:00.000Z"));
         }
         assert_eq!(uses.take(minute).len(), MAX_KEYS);
-        assert!(uses.has(&hash) && uses.uses().stored.len() == MAX_KEYS);
+        assert!(uses.has(&hash) && uses.0.lock().stored.len() == MAX_KEYS);
         // An hour later none of them was used lately.
         uses.take(at("2026-03-01T04:31:00.000Z"));
-        assert!(!uses.has(&hash) && uses.uses().stored.is_empty());
+        assert!(!uses.has(&hash) && uses.0.lock().stored.is_empty());
     }
 
     #[tokio::test]

@@ -2,9 +2,10 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use payments_core::{RecoverWebhook, Recovered, WebhookId};
 use tokio::sync::watch;
 
@@ -44,14 +45,14 @@ impl Recovery {
 
 impl Drop for Recovery {
     fn drop(&mut self) {
-        self.recoveries.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.endpoint);
+        self.recoveries.0.lock().remove(&self.endpoint);
     }
 }
 
 impl Recoveries {
     /// Begins a recovery, or returns the one that runs.
     pub(super) fn begin(self: &Arc<Self>, endpoint: &WebhookId, params: &RecoverWebhook) -> Result<Recovery, Running> {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.lock();
         match running.entry(endpoint.clone()) {
             Entry::Occupied(running) => Err(running.get().clone()),
             Entry::Vacant(place) => {

@@ -1,11 +1,8 @@
 //! The log of each developer's requests: noted in memory, and stored every two seconds for all developers together.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use payments_core::{ErrorCode, LoggedRequest, RequestPage, RequestQuery, Timestamp};
 use prometheus_client::metrics::counter::Counter;
 use tokio::{task::JoinSet, time::sleep};
@@ -56,7 +53,7 @@ impl RequestLog {
     /// Notes a request, which is described only if there is room for it. If there is none, a request that failed takes the place of
     /// the scope's last that did not.
     pub(crate) fn note(&self, scope: &Scope, status: u16, request: impl FnOnce() -> LoggedRequest) {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         let Noted { scopes, count } = &mut *noted;
         let has_room = *count < MAX_NOTED;
         let of_scope = match scopes.get_mut(scope) {
@@ -86,7 +83,7 @@ impl RequestLog {
         fn cause(of: &LoggedRequest) -> (u16, Option<&ErrorCode>, &str, i64) {
             (of.status, of.error.as_ref(), &of.key_last4, of.created_at.as_millis().div_euclid(1000))
         }
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         let mut of_scope = noted.scopes.get_mut(scope).into_iter().flatten().rev();
         if let Some(line) = of_scope.find(|noted| cause(noted) == cause(&request)) {
             line.count = Some(line.count.unwrap_or(1).saturating_add(1));
@@ -98,13 +95,9 @@ impl RequestLog {
 
     /// The requests of each scope, in one order of the scopes: a simulation needs it.
     fn take(&self) -> Vec<(Scope, Vec<LoggedRequest>)> {
-        let mut scopes: Vec<_> = std::mem::take(&mut *self.noted()).scopes.into_iter().collect();
+        let mut scopes: Vec<_> = std::mem::take(&mut *self.noted.lock()).scopes.into_iter().collect();
         scopes.sort_unstable_by(|(one, _), (other, _)| one.key().cmp(&other.key()));
         scopes
-    }
-
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

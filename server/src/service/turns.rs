@@ -1,12 +1,9 @@
 //! Requests without a key that lead to a call at a gateway take turns: one at a time for each payment, and at most one a
 //! second. Anybody who has a payment's address can send them, as often as the limit of a client address allows.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use payments_core::PaymentId;
 use tokio::{
     sync::OwnedMutexGuard,
@@ -59,7 +56,7 @@ impl Turns {
     }
 
     fn last(&self, key: (PaymentId, For), now: Instant) -> Option<LastTurn> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.0.lock();
         if turns.len() >= MAX_PAYMENTS && !turns.contains_key(&key) {
             let is_recent = |last: &Last| last.begun.is_some_and(|at| at + SPACING > now);
             // Whoever has or awaits a turn has a second handle.
@@ -152,6 +149,6 @@ mod tests {
         assert!(turns.take(&id(MAX_PAYMENTS), For::Return).await.is_none());
         sleep(SPACING).await;
         assert!(turns.take(&id(MAX_PAYMENTS), For::Return).await.is_some());
-        assert_eq!(turns.0.lock().unwrap().len(), 2);
+        assert_eq!(turns.0.lock().len(), 2);
     }
 }

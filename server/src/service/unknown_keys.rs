@@ -2,13 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::domain::KeyHash;
@@ -39,7 +37,7 @@ impl UnknownKeys {
             return false;
         }
         let now = Instant::now();
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.noted.lock();
         if !noted.last.is_some_and(|at| is_recent(at, now)) {
             *noted = Noted::default();
             self.has_any.store(false, Ordering::Relaxed);
@@ -50,7 +48,7 @@ impl UnknownKeys {
     /// Notes a key that the store does not know.
     pub(super) fn note(&self, hash: KeyHash) {
         let now = Instant::now();
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.noted.lock();
         if noted.keys.len() >= MAX_KEYS {
             noted.keys.retain(|_, at| is_recent(*at, now));
         }

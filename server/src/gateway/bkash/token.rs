@@ -7,12 +7,9 @@
 mod tests;
 mod times;
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use payments_core::Timestamp;
 use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
@@ -122,7 +119,7 @@ impl Tokens {
 
     /// Notes that bKash refused a token, so that another one is requested as soon as that may be.
     pub(super) fn refuse(&self, token: &SecretString) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *self.refused.lock() = Some(token.clone());
     }
 
     /// The stored token, if it is valid at this time and bKash has not refused it.
@@ -131,7 +128,7 @@ impl Tokens {
     }
 
     fn is_refused(&self, token: &SecretString) -> bool {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.refused.lock();
         refused.as_ref().is_some_and(|refused| refused.expose_secret() == token.expose_secret())
     }
 
