@@ -301,7 +301,9 @@ mod tests {
 
     fn read_reply(json: &str) -> Result<Result<Reply, Rejection>, GatewayError> {
         let calls = crate::metrics::Metrics::new().gateways;
-        let client = GatewayClient::new(GatewayName::Bkash, std::time::Duration::from_secs(1), None, calls).unwrap();
+        let http = reqwest::Client::new();
+        let transport = Box::new(crate::gateway::call::Network(http.clone()));
+        let client = GatewayClient::by(GatewayName::Bkash, http, transport, calls);
         read(&client, json.as_bytes())
     }
 

@@ -37,14 +37,8 @@ pub(crate) struct NoResponse {
 }
 
 impl NoResponse {
-    /// The gateway may have the request.
-    fn after_sending(error: &(dyn Error + 'static)) -> Self {
-        Self { what: innermost(error), was_sent: true }
-    }
-
-    /// The name was not found, nobody listens, or the connection was not secure.
-    fn before_sending(error: &(dyn Error + 'static)) -> Self {
-        Self { what: innermost(error), was_sent: false }
+    fn of(error: &(dyn Error + 'static), was_sent: bool) -> Self {
+        Self { what: innermost(error), was_sent }
     }
 }
 
@@ -58,18 +52,20 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
 }
 
 /// The network.
-struct Network(Client);
+pub(super) struct Network(pub(super) Client);
 
 #[async_trait]
 impl Transport for Network {
     async fn send(&self, request: Request) -> Result<Response, NoResponse> {
-        let response = self.0.execute(request).await.map_err(|error| match error.is_connect() {
-            true => NoResponse::before_sending(&error.without_url()),
-            false => NoResponse::after_sending(&error.without_url()),
+        let response = self.0.execute(request).await;
+        // Without a connection, nothing was sent: the name was not found, nobody listens, or the connection was not secure.
+        let response = response.map_err(|error| {
+            let was_sent = !error.is_connect();
+            NoResponse::of(&error.without_url(), was_sent)
         })?;
         let status = response.status();
         let body = Limited::new(reqwest::Body::from(response), MAX_RESPONSE_BYTES).collect().await;
-        let body = body.map_err(|error| NoResponse::after_sending(&*error))?.to_bytes();
+        let body = body.map_err(|error| NoResponse::of(&*error, true))?.to_bytes();
         Ok(Response { status, body })
     }
 }
@@ -90,25 +86,18 @@ pub(crate) struct Response {
     pub(crate) body: Bytes,
 }
 
-impl GatewayClient {
-    /// `timeout` limits a whole call.
-    pub(super) fn new(
-        gateway: GatewayName,
-        timeout: Duration,
-        proxy: Option<&GatewayProxy>,
-        calls: GatewayCalls,
-    ) -> Result<Self, reqwest::Error> {
-        let http = Client::builder()
-            .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            // Shorter than a call, so that the error says that nothing was sent.
-            .connect_timeout(CONNECT.min(timeout * 3 / 4))
-            .timeout(timeout);
-        let http = proxy::by(http, proxy)?.build()?;
-        let transport = Box::new(Network(http.clone()));
-        Ok(Self::by(gateway, http, transport, calls))
-    }
+/// The HTTP client. `timeout` limits a whole call.
+pub(super) fn client(timeout: Duration, proxy: Option<&GatewayProxy>) -> Result<Client, reqwest::Error> {
+    let http = Client::builder()
+        .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        // Shorter than a call, so that the error says that nothing was sent.
+        .connect_timeout(CONNECT.min(timeout * 3 / 4))
+        .timeout(timeout);
+    proxy::by(http, proxy)?.build()
+}
 
+impl GatewayClient {
     /// A client whose requests go by this transport.
     pub(super) fn by(gateway: GatewayName, http: Client, transport: Box<dyn Transport>, calls: GatewayCalls) -> Self {
         Self { gateway, http, transport, circuit: Circuit::default(), calls }
@@ -141,16 +130,13 @@ impl GatewayClient {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
-        let request = request.build().map_err(|error| NoResponse::before_sending(&error.without_url()));
-        let response = match request {
-            Ok(request) => self.transport.send(request).await,
-            Err(invalid) => Err(invalid),
+        let sent = async {
+            let request = request.build().map_err(|error| NoResponse::of(&error.without_url(), false))?;
+            self.transport.send(request).await
         };
-        let response = response.map_err(|NoResponse { what, was_sent }| GatewayError::Unanswered {
-            gateway: self.gateway,
-            what,
-            was_sent,
-        })?;
+        let gateway = self.gateway;
+        let response =
+            sent.await.map_err(|NoResponse { what, was_sent }| GatewayError::Unanswered { gateway, what, was_sent })?;
         if response.status.is_server_error() {
             return Err(self.unanswered(&format!("status {}", response.status.as_u16())));
         }

@@ -23,7 +23,12 @@ use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Timestamp
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
-use self::{bkash::Bkash, call::GatewayClient, contract::AmountLimits, sandbox::Sandbox};
+use self::{
+    bkash::Bkash,
+    call::{GatewayClient, Network},
+    contract::AmountLimits,
+    sandbox::Sandbox,
+};
 use crate::{
     ambient::Ambient,
     domain::{GatewayAttempt, GatewayName},
@@ -32,8 +37,9 @@ use crate::{
 };
 
 pub(crate) use answer::Rejection;
+pub(crate) use call::Transport;
 #[cfg(feature = "simulation")]
-pub(crate) use call::{NoResponse, Response, Transport};
+pub(crate) use call::{NoResponse, Response};
 pub(crate) use contract::{
     AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
 };
@@ -69,7 +75,7 @@ pub(crate) struct Gateways {
 }
 
 impl Gateways {
-    /// The gateways with credentials, and the sandbox, which needs none.
+    /// The gateways with credentials, and the sandbox, which needs none. A call may take `timeout`.
     pub(crate) fn new(
         credentials: Credentials,
         store: &Arc<Store>,
@@ -80,23 +86,15 @@ impl Gateways {
         tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
         let proxy = proxy.map(GatewayProxy::new).transpose()?;
-        let client = |name| GatewayClient::new(name, timeout, proxy.as_ref(), calls.clone());
-        let bkash = match credentials.bkash {
-            Some(bkash) => {
-                let (store, ambient) = (Arc::clone(store), Arc::clone(ambient));
-                Some(Bkash::new(bkash, client(GatewayName::Bkash)?, store, ambient, tasks.clone()))
-            }
-            None => None,
-        };
-        let stripe = match credentials.stripe {
-            Some(stripe) => Some(Stripe::new(stripe, client(GatewayName::Stripe)?)?),
-            None => None,
-        };
-        Ok(Self { bkash, stripe })
+        if credentials.bkash.is_none() && credentials.stripe.is_none() {
+            return Ok(Self::none());
+        }
+        let http = call::client(timeout, proxy.as_ref())?;
+        let transport = |_| -> Box<dyn Transport> { Box::new(Network(http.clone())) };
+        Self::by(credentials, store, ambient, &http, transport, calls, tasks)
     }
 
     /// Gateways whose requests go by these transports.
-    #[cfg(feature = "simulation")]
     pub(crate) fn by(
         credentials: Credentials,
         store: &Arc<Store>,
