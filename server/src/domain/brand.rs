@@ -2,8 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
+
+use super::stored_as_text;
 
 const MAX_LOGO_BYTES: usize = 2048;
 
@@ -131,26 +133,8 @@ impl FromStr for LogoUrl {
     }
 }
 
-/// Stores a value as its text.
-macro_rules! stored_as_text {
-    ($($type:ty: $text:expr),+) => {
-        $(
-            impl Serialize for $type {
-                fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                    serializer.collect_str(&$text(self))
-                }
-            }
-
-            impl<'de> Deserialize<'de> for $type {
-                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-                }
-            }
-        )+
-    };
-}
-
-stored_as_text!(Colour: Colour::to_string, LogoUrl: LogoUrl::as_str);
+stored_as_text!(Colour: Colour::to_string);
+stored_as_text!(LogoUrl: LogoUrl::as_str);
 
 /// A change of a setting that may have no value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,6 @@ mod request_log;
 mod retries;
 mod session;
 mod slug;
-mod volume;
 
 pub(crate) use activity::DayTotals;
 pub(crate) use app::App;
@@ -39,7 +38,7 @@ pub(crate) use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredRespons
 pub(crate) use invariants::{expected_events, expected_postings, faults};
 pub(crate) use lookup::{Lookup, LookupKind, lookups, lookups_of};
 pub(crate) use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
-pub(crate) use money_move::{BothBalances, MoneyMove, moves_money};
+pub(crate) use money_move::{BothBalances, MoneyMove, moves_money, volume_of};
 #[cfg(test)]
 pub(crate) use moves::tests::session as new_session;
 pub(crate) use moves::{Move, kind_of};
@@ -48,7 +47,25 @@ pub(crate) use request_log::{LogPart, PART, Place};
 pub(crate) use retries::{after_attempt, delivery_faults, endpoint_faults};
 pub(crate) use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session};
 pub(crate) use slug::unused_slug;
-pub(crate) use volume::volume_of;
+
+/// Stores a value as its text.
+macro_rules! stored_as_text {
+    ($type:ty: $text:path) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(&$text(self))
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+use stored_as_text;
 
 /// Whether a record has never changed. Its version is then left out of its JSON, as older servers did.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

@@ -1,4 +1,4 @@
-//! What an event adds to the merchant's balance.
+//! What an event adds to the merchant's balance and volume.
 
 use payments_core::{Currency, EventKind, LedgerAccount, Posting};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,12 @@ impl MoneyMove {
     }
 }
 
+/// The volume that postings add: the amount that came in through a gateway. A refund does not reduce the volume.
+pub(crate) fn volume_of(postings: &[Posting]) -> Option<i128> {
+    let paid = |posting: &&Posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0;
+    postings.iter().find(paid).map(|posting| -i128::from(posting.minor))
+}
+
 /// Whether an event of this kind comes with postings. The events of these kinds and the postings of a payment are in one order.
 pub(crate) fn moves_money(kind: &EventKind) -> bool {
     matches!(kind, EventKind::PaymentCompleted | EventKind::PaymentPartiallyRefunded | EventKind::PaymentRefunded)
@@ -49,13 +55,9 @@ impl BothBalances {
 
     /// The balances after a move.
     pub(crate) fn after(self, money: &MoneyMove) -> Self {
-        self.add(money.currency, money.net())
-    }
-
-    fn add(self, currency: Currency, minor: i128) -> Self {
-        match currency {
-            Currency::Bdt => Self { bdt: self.bdt + minor, ..self },
-            Currency::Usd => Self { usd: self.usd + minor, ..self },
+        match money.currency {
+            Currency::Bdt => Self { bdt: self.bdt + money.net(), ..self },
+            Currency::Usd => Self { usd: self.usd + money.net(), ..self },
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use super::stored_as_text;
 
 /// A permission, as `keys create --scope` names it. Whoever may write a kind of record may read it as well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
     /// Retrieve and list payments.
     PaymentsRead,
@@ -78,19 +77,7 @@ impl FromStr for Permission {
     }
 }
 
-impl TryFrom<String> for Permission {
-    type Error = UnknownPermission;
-
-    fn try_from(text: String) -> Result<Self, UnknownPermission> {
-        text.parse()
-    }
-}
-
-impl From<Permission> for String {
-    fn from(permission: Permission) -> Self {
-        permission.as_str().to_owned()
-    }
-}
+stored_as_text!(Permission: Permission::to_string);
 
 #[cfg(test)]
 mod tests {
