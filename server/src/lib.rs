@@ -48,6 +48,7 @@ mod nearest;
 mod no_store;
 mod operations;
 mod owner;
+mod poll;
 mod reach;
 mod serve;
 mod service;

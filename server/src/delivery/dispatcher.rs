@@ -8,7 +8,6 @@
 use std::{pin::pin, slice, sync::Arc, time::Duration};
 
 use payments_core::WebhookId;
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -20,6 +19,7 @@ use super::{
 use crate::{
     ambient::Ambient,
     metrics::Deliveries,
+    poll::poll,
     store::{Claim, LEASE_SECONDS, Lease, Queue, Store, Work, renew_until_lost},
 };
 
@@ -56,10 +56,7 @@ impl Dispatcher {
 
     /// Polls for unclaimed lanes with pending deliveries and runs them. Never returns.
     pub(crate) async fn run(self: Arc<Self>) {
-        let mut ticks = interval(POLL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
+        poll(POLL, || async {
             match self.store.claim(Queue::Lanes, &self.lease(), LANES_PER_POLL).await {
                 Ok(claims) => {
                     for claim in claims {
@@ -68,7 +65,8 @@ impl Dispatcher {
                 }
                 Err(error) => tracing::error!(%error, "cannot read the outbox; retrying"),
             }
-        }
+        })
+        .await;
     }
 
     /// Starts an endpoint's lane for a new delivery, or tells the running one.

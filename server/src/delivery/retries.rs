@@ -6,11 +6,11 @@
 use std::{slice, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
+    poll::poll,
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
 
@@ -29,18 +29,14 @@ pub(crate) struct DueRetries {
 impl DueRetries {
     /// Returns deliveries that are due. Never returns.
     pub(crate) async fn run(self) {
-        let mut ticks = interval(POLL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            while match self.round().await {
-                Ok(claimed) => claimed == AT_A_TIME,
-                Err(error) => {
-                    tracing::error!(%error, "cannot return deliveries to their outboxes; retrying");
-                    false
-                }
-            } {}
-        }
+        poll(POLL, || async {
+            while self.round().await.unwrap_or_else(|error| {
+                tracing::error!(%error, "cannot return deliveries to their outboxes; retrying");
+                0
+            }) == AT_A_TIME
+            {}
+        })
+        .await;
     }
 
     /// Returns the deliveries that have been due for longest, together, so that they share a sync. Returns how many it claimed.

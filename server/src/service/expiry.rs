@@ -2,8 +2,11 @@
 
 use std::{slice, sync::Arc, time::Duration};
 
-use super::{Refused, Service, payments::EventData, poll::poll};
-use crate::store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work};
+use super::{Refused, Service, payments::EventData};
+use crate::{
+    poll::poll,
+    store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work},
+};
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

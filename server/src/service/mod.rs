@@ -27,7 +27,6 @@ mod page_bytes;
 mod pay;
 mod payment_list;
 mod payments;
-mod poll;
 mod prune;
 mod reconcile;
 mod records;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use payments_core::Timestamp;
 
-use super::{Service, poll::poll};
-use crate::{domain::StoredResponse, store::Prunable};
+use super::Service;
+use crate::{domain::StoredResponse, poll::poll, store::Prunable};
 
 /// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
