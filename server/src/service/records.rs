@@ -1,5 +1,7 @@
 //! Changes of payments and deliveries, which requests and the operator's commands both make.
 
+use std::sync::Arc;
+
 use payments_core::PaymentId;
 
 use super::{Refused, Service, payments::NO_PAYMENT};
@@ -44,6 +46,25 @@ impl Records<'_> {
     pub(super) async fn session(self, id: &str) -> Result<Session, Refused> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
         self.store.session(&id).await?.ok_or(NO_PAYMENT)
+    }
+}
+
+/// The lasting store with the workspaces, API keys and apps of all merchants. An operator changes it without a running server
+/// too.
+#[derive(Clone)]
+pub(crate) struct Directory {
+    pub(crate) store: Arc<Store>,
+    pub(crate) ambient: Arc<dyn Ambient>,
+}
+
+impl Directory {
+    /// The payments and deliveries of the same store. A running server's fan-out worker finds new events by itself.
+    pub(super) fn records(&self) -> Records<'_> {
+        Records { store: &self.store, ambient: &*self.ambient, fan_out: None }
+    }
+
+    pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.records().commit(change).await
     }
 }
 
