@@ -8,7 +8,7 @@ use super::{reply, request::Request};
 use crate::service::Paying;
 
 pub(super) async fn retrieve(request: Request) -> reply::Outcome {
-    reply::ok(&request.service().checkout_session(request.id()).await?)
+    reply::ok(&request.service().checkout_view(request.id()).await?.session)
 }
 
 pub(super) async fn simulate(mut request: Request) -> reply::Outcome {

@@ -113,11 +113,6 @@ impl Service {
         Ok(endpoints.iter().any(wants))
     }
 
-    /// Reads a checkout session as the API returns it.
-    pub(crate) async fn checkout_session(&self, id: &str) -> Result<CheckoutSession, Refused> {
-        Ok(self.checkout_view(id).await?.session)
-    }
-
     /// Creates a test session in the sandbox workspace. Needs no API key.
     pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
         check_amount(demo.params.amount, demo.params.currency)?;
@@ -154,26 +149,23 @@ impl Service {
 
     /// Cancels a live payment whose customer goes back to the shop. Refuses while an attempt can be paid.
     pub(crate) async fn leave(&self, id: &str) -> Result<(), Refused> {
-        retry_on_conflict(|| async {
-            let session = self.session(id).await?;
-            let now = self.ambient.now();
-            let expired = self.expired(&session, now);
-            let payment = expired.as_ref().unwrap_or(&session.payment);
-            let decision = payments_core::decide(payment, Cause::CustomerLeft, now)?;
-            self.records().commit_decision(&session, session.next(), decision).await.map(drop)
-        })
-        .await
+        self.end(id, Cause::CustomerLeft).await.map(drop)
     }
 
     /// Simulates the outcome of a test session.
     pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation, Refused> {
+        Ok(Simulation::of(&self.end(id, Cause::Simulated(simulate.outcome)).await?))
+    }
+
+    /// Ends an open session, unless it has expired.
+    async fn end(&self, id: &str, cause: Cause) -> Result<Payment, Refused> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();
             let expired = self.expired(&session, now);
             let payment = expired.as_ref().unwrap_or(&session.payment);
-            let decision = payments_core::decide(payment, Cause::Simulated(simulate.outcome), now)?;
-            Ok(Simulation::of(&self.records().commit_decision(&session, session.next(), decision).await?))
+            let decision = payments_core::decide(payment, cause.clone(), now)?;
+            self.records().commit_decision(&session, session.next(), decision).await
         })
         .await
     }

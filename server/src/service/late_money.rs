@@ -26,21 +26,17 @@ impl Service {
                 continue;
             }
             // To cancel it also makes sure that nobody can pay it any more.
-            let asked = match self.gateways.of_attempt(&ended.attempt) {
-                Ok(gateway) => gateway.cancel(&session.payment, &ended.attempt).await,
-                Err(error) => Err(error),
-            };
+            let asked =
+                async { self.gateways.of_attempt(&ended.attempt)?.cancel(&session.payment, &ended.attempt).await };
             let ended = &mut next.ended_attempts[nth];
-            match asked {
+            match asked.await {
                 Ok(AttemptState::Paid { transaction }) => return self.take_late_money(session, nth, transaction).await,
                 Ok(AttemptState::Discrepancy { what, .. }) => {
                     return self.review_ended(session, next, nth, &what).await;
                 }
-                // It may still be paid.
-                Ok(AttemptState::Pending) => ended.plan(false, now),
+                // It may still be paid. A failed call is in the log.
+                Ok(AttemptState::Pending) | Err(_) => ended.plan(false, now),
                 Ok(_) => ended.plan(true, now),
-                // A failed call is in the log.
-                Err(_) => ended.plan(false, now),
             }
             if ended.attempt.is_for_a_person(now) {
                 let what = ended.attempt.silence();

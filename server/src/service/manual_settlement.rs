@@ -205,15 +205,12 @@ impl Directory {
 
 /// The gateway's transaction of a payment that a person found paid: given, or as the gateway says.
 async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&str>) -> Result<String, Refused> {
-    let asked = match (given, &session.attempt) {
-        (Some(given), _) => return Ok(given.to_owned()),
-        (None, Some(attempt)) => match gateways.of_attempt(attempt) {
-            Ok(gateway) => gateway.query(&session.payment, attempt).await,
-            Err(error) => Err(error),
-        },
-        (None, None) => return Err(invalid("this payment has no attempt at a gateway").into()),
-    };
-    let why = match asked {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let attempt = session.attempt.as_ref().ok_or_else(|| invalid("this payment has no attempt at a gateway"))?;
+    let asked = async { gateways.of_attempt(attempt)?.query(&session.payment, attempt).await };
+    let why = match asked.await {
         Ok(AttemptState::Paid { transaction } | AttemptState::Discrepancy { transaction: Some(transaction), .. }) => {
             return Ok(transaction);
         }

@@ -17,8 +17,8 @@ const AT_A_TIME: usize = 100;
 /// What filters are compared with.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Facts {
-    id: PaymentId,
+pub(super) struct Facts {
+    pub(super) id: PaymentId,
     status: Status,
     currency: Currency,
     created_at: Timestamp,
@@ -195,7 +195,7 @@ impl Service {
     }
 }
 
-fn facts(payment: &PaymentJson) -> Result<Facts, StoreError> {
+pub(super) fn facts(payment: &PaymentJson) -> Result<Facts, StoreError> {
     serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(b"payment", error))
 }
 

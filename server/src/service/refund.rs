@@ -158,10 +158,8 @@ impl Service {
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),
             };
-            let outcome = match self.gateways.of_attempt(attempt) {
-                Ok(gateway) => gateway.refund(&session.payment, attempt, &order).await,
-                Err(error) => Err(error),
-            };
+            let asked = async { self.gateways.of_attempt(attempt)?.refund(&session.payment, attempt, &order).await };
+            let outcome = asked.await;
             let now = self.ambient.now();
             let (mut next, kind, refused) = match outcome {
                 Ok(RefundOutcome::Made) => {

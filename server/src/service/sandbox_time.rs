@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use payments_core::{Advanced, Cause, DeliveryId, PageRequest, PaymentId, RawJson, Status, Timestamp};
-use serde::Deserialize;
+use payments_core::{Advanced, Cause, DeliveryId, PageRequest, PaymentId, Status, Timestamp};
 
-use super::{Caller, Refused, Service, payments::EventData, retry_on_conflict};
+use super::{Caller, Refused, Service, payment_list::facts, retry_on_conflict};
 use crate::{
     domain::{Scope, Session},
-    store::{Change, PaymentJson, PaymentWrite, StoreError, Write},
+    store::{Change, Write},
 };
 
 /// How many open sessions and how many deliveries one request looks at: the newest.
@@ -25,7 +24,9 @@ impl Service {
             let request = PageRequest::from_query(Some(&page.to_string()), Some(&PAGE.to_string()))?;
             let listed = self.store.payments(&caller.scope, Some(&Status::Pending), request).await?.items;
             let is_last = listed.len() < PAGE as usize;
-            open.extend(listed.iter().map(id_of).collect::<Result<Vec<_>, _>>()?);
+            for payment in &listed {
+                open.push(facts(payment)?.id);
+            }
             if is_last {
                 break;
             }
@@ -79,25 +80,10 @@ impl Service {
         let expires_at = earlier.unwrap_or(now).max(session.payment.created_at);
         if expires_at <= now {
             let decision = payments_core::decide(&session.payment, Cause::SessionEnded, now)?;
-            let prepared =
-                self.records().prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
-            self.commit(prepared.change).await?;
+            self.records().commit_decision(&session, session.next(), decision).await?;
             return Ok(Some(true));
         }
-        let moved = Session { expires_at, ..session.next() };
-        let json = RawJson::of(&moved.payment)?;
-        let write = PaymentWrite::new(moved, json, Vec::new(), None);
-        self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
+        self.commit_without_event(Session { expires_at, ..session.next() }).await?;
         Ok(Some(false))
     }
-}
-
-fn id_of(payment: &PaymentJson) -> Result<PaymentId, StoreError> {
-    #[derive(Deserialize)]
-    struct Named {
-        id: PaymentId,
-    }
-    let named: Named =
-        serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(payment.0.as_bytes(), error))?;
-    Ok(named.id)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{DeliveryId, DeveloperId, Environment, PaymentId, WebhookId};
+use payments_core::{DeveloperId, Environment, PaymentId};
 use tokio::sync::watch;
 
 use super::{AdminReply, AdminRequest, Directory, Refused, Service};
@@ -87,24 +87,21 @@ impl Services {
     /// Runs a command from the command line. Only deliveries are looked for in the sandbox.
     pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
         let Ok(Some(Sandbox { service, .. })) = self.sandbox() else { return self.lasting.administer(request).await };
-        let store = &service.store;
-        let is_of_sandbox = match &request {
-            AdminRequest::ResendDelivery { delivery: id } => match id.parse::<DeliveryId>() {
-                Ok(id) => store.outgoing(&id).await.is_ok_and(|found| found.is_some()),
-                Err(_) => false,
-            },
-            AdminRequest::RecoverWebhook { webhook: id, .. } => match id.parse::<WebhookId>() {
-                Ok(id) => store.endpoint(&id).await.is_ok_and(|found| found.is_some()),
-                Err(_) => false,
-            },
-            _ => false,
+        let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
+        let is_of_sandbox = async {
+            Some(match &request {
+                AdminRequest::ResendDelivery { delivery } => {
+                    store.outgoing(&delivery.parse().ok()?).await.ok()?.is_some()
+                }
+                AdminRequest::RecoverWebhook { webhook, .. } => {
+                    store.endpoint(&webhook.parse().ok()?).await.ok()?.is_some()
+                }
+                _ => false,
+            })
         };
-        match is_of_sandbox {
-            true => {
-                let (store, ambient) = (Arc::clone(store), Arc::clone(&service.ambient));
-                Directory { store, ambient }.administer(&service.gateways, request).await
-            }
-            false => self.lasting.administer(request).await,
+        match is_of_sandbox.await {
+            Some(true) => Directory { store, ambient }.administer(&service.gateways, request).await,
+            _ => self.lasting.administer(request).await,
         }
     }
 }
