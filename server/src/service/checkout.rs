@@ -5,15 +5,11 @@ use payments_core::{
     RawStatus, Simulate, Simulation, Timestamp, aliased::UnknownFields,
 };
 
-use super::{
-    Refused, Service,
-    payments::{EventData, Prepared},
-    retry_on_conflict,
-};
+use super::{Refused, Service, payments::EventData, retry_on_conflict};
 use crate::{
-    domain::{Brand, Endpoint, Scope, Session, owner_of},
+    domain::{Brand, Endpoint, Scope, owner_of},
     gateway::check_amount,
-    store::StoreError,
+    store::{Change, StoreError, Write},
 };
 
 /// After how many seconds a demo session expires.
@@ -126,10 +122,9 @@ impl Service {
         params.cancel_url = params.success_url.clone();
         let expires_at = now.plus_seconds(DEMO_TTL_SECONDS);
         let decision = payments_core::create(params, self.new_payment(&sandbox, id, now));
-        let session = Session::new(decision.payment.clone(), expires_at);
-        let Prepared { change, payment, .. } =
-            self.records().prepare(decision, session, None, EventData::Wrapped, None)?;
-        self.commit(change).await?;
+        let created = self.records().created(decision, expires_at, EventData::Wrapped)?;
+        let payment = created.session.payment.clone();
+        self.commit(Change::of(Write::Payment(Box::new(created)))).await?;
         Ok(DemoCheckout {
             id: payment.id,
             amount: payment.amount,

@@ -5,7 +5,7 @@ use std::{slice, sync::Arc, time::Duration};
 use super::{Refused, Service, payments::EventData};
 use crate::{
     poll::poll,
-    store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work},
+    store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work, Write},
 };
 
 /// Poll interval.
@@ -52,8 +52,9 @@ impl Service {
             return Ok(());
         }
         let decision = payments_core::decide(&session.payment, session.cause_of_end(), self.ambient.now())?;
-        let prepared = self.records().prepare(decision, session.next(), Some(&session), EventData::Payment, None)?;
-        match self.commit(Change { under: vec![claim.clone()], ..prepared.change }).await.map_err(Refused::from) {
+        let expired = self.records().decided(decision, session.next(), &session, EventData::Payment)?;
+        let change = Change { under: vec![claim.clone()], ..Change::of(Write::Payment(Box::new(expired))) };
+        match self.commit(change).await.map_err(Refused::from) {
             // A concurrent change won. If the session is still open, a later poll claims it again.
             Err(Refused::Conflict) => Ok(()),
             outcome => outcome,

@@ -9,7 +9,7 @@ use payments_core::{RawJson, Timestamp};
 
 use super::{Refused, Service, canonical, records::Records};
 use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
-use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse};
+use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Write};
 
 /// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl IdempotentRequest {
     }
 
     /// The idempotency record to commit if the request succeeds with this body.
-    pub(super) fn to_record(&self, body: RawJson, now: Timestamp) -> NewResponse {
+    fn to_record(&self, body: RawJson, now: Timestamp) -> NewResponse {
         let (key, fingerprint) = self.to_parts();
         NewResponse { key, fingerprint, created_at: now, body, claim: self.claim.clone() }
     }
@@ -93,14 +93,15 @@ impl IdempotentRequest {
 }
 
 impl Records<'_> {
-    /// Commits a request's change. If another request with the same key committed first, returns its stored response.
+    /// Commits a request's change with its response. If another request with the same key committed first, returns its response.
     pub(super) async fn commit_once(
         self,
-        change: Change,
+        writes: Vec<Write>,
         body: RawJson,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer, Refused> {
-        match (self.commit(change).await, request) {
+        let idempotency = request.map(|request| request.to_record(body.clone(), self.ambient.now()));
+        match (self.commit(Change { idempotency, writes, ..Change::default() }).await, request) {
             (Ok(()), _) => Ok(Answer::fresh(body)),
             (Err(CommitError::Conflict(Conflict::IdempotencyKeyUsed(stored))), Some(request)) => {
                 request.answer_from(*stored)

@@ -33,15 +33,11 @@ impl Service {
         let now = self.ambient.now();
         let id = PaymentId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes());
         let expires_at = now.plus_seconds(self.settings.session_ttl_seconds);
-        let Decision { payment, postings, event } = payments_core::create(params, self.new_payment(caller, id, now));
-        let session = Session::new(payment, expires_at);
-        let (mut change, body) = self.records().change(session, postings, event, EventData::Payment, request)?;
-        for write in &mut change.writes {
-            if let Write::Payment(write) = write {
-                write.unique.clone_from(&unique);
-            }
-        }
-        self.records().commit_once(change, body, request).await
+        let decision = payments_core::create(params, self.new_payment(caller, id, now));
+        let created = self.records().created(decision, expires_at, EventData::Payment)?;
+        let body = created.json.clone();
+        let write = Write::Payment(Box::new(PaymentWrite { unique, ..created }));
+        self.records().commit_once(vec![write], body, request).await
     }
 
     /// The platform's parameters of a new payment.
@@ -87,9 +83,10 @@ impl Records<'_> {
         next: Session,
         decision: Decision,
     ) -> Result<Payment, Refused> {
-        let prepared = self.prepare(decision, next, Some(before), EventData::Payment, None)?;
-        self.commit(prepared.change).await?;
-        Ok(prepared.payment)
+        let write = self.decided(decision, next, before, EventData::Payment)?;
+        let payment = write.session.payment.clone();
+        self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
+        Ok(payment)
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
@@ -100,57 +97,54 @@ impl Records<'_> {
         Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
-    /// Prepares a decision's commit: payment, postings, event and stored response. `next` is the session afterwards,
-    /// except for the payment. `before` is `None` for a new session.
-    pub(super) fn prepare(
+    /// The write of a new payment, with its event.
+    pub(super) fn created(
+        self,
+        decision: Decision,
+        expires_at: Timestamp,
+        data: EventData,
+    ) -> Result<PaymentWrite, Refused> {
+        let Decision { payment, postings, event } = decision;
+        self.write(Session::new(payment, expires_at), postings, event, data)
+    }
+
+    /// The write of a decision on the session `before`, with its postings and event. `next` is the session afterwards, except for
+    /// the payment.
+    pub(super) fn decided(
         self,
         decision: Decision,
         next: Session,
-        before: Option<&Session>,
+        before: &Session,
         data: EventData,
-        request: Option<&IdempotentRequest>,
-    ) -> Result<Prepared, Refused> {
+    ) -> Result<PaymentWrite, Refused> {
         let Decision { payment, postings, event } = decision;
-        let mut session = Session { payment: payment.clone(), ..next };
-        before.into_iter().for_each(|before| session.record_change(before));
+        let mut session = Session { payment, ..next };
+        session.record_change(before);
         session.keep_asking();
-        let (change, body) = self.change(session, postings, event, data, request)?;
-        Ok(Prepared { change, body, payment })
+        self.write(session, postings, event, data)
     }
 
-    /// The change to a session, and the payment's JSON.
-    fn change(
+    fn write(
         self,
         session: Session,
         postings: Vec<Posting>,
         event: Option<EventKind>,
         data: EventData,
-        request: Option<&IdempotentRequest>,
-    ) -> Result<(Change, RawJson), Refused> {
+    ) -> Result<PaymentWrite, Refused> {
         let payment = &session.payment;
-        let body = RawJson::of(payment)?;
-        let now = payment.updated_at;
+        let json = RawJson::of(payment)?;
+        let created_at = payment.updated_at;
         let event = match event {
             Some(EventKind::PaymentRefunded) if planted!(EventLost) => None,
             Some(kind) => {
-                let data = data.of(&kind, payment, &body)?;
-                let id = EventId::new(payment.developer_id.slot(), now, self.ambient.id_bytes());
-                Some(EventWrite { id, kind, created_at: now, data })
+                let data = data.of(&kind, payment, &json)?;
+                let id = EventId::new(payment.developer_id.slot(), created_at, self.ambient.id_bytes());
+                Some(EventWrite { id, kind, created_at, data })
             }
             None => None,
         };
-        let write = PaymentWrite::new(session, body.clone(), postings, event);
-        let idempotency = request.map(|request| request.to_record(body.clone(), now));
-        Ok((Change { idempotency, ..Change::of(Write::Payment(Box::new(write))) }, body))
+        Ok(PaymentWrite::new(session, json, postings, event))
     }
-}
-
-/// A decision that is ready to commit.
-pub(super) struct Prepared {
-    pub(super) change: Change,
-    /// The payment's JSON, for the response.
-    pub(super) body: RawJson,
-    pub(super) payment: Payment,
 }
 
 /// The form of an event's data (API specification, "Data shapes").

@@ -14,15 +14,13 @@ use payments_core::{
 };
 
 use super::{
-    Answer, Caller, IdempotentRequest, Refused, Service,
-    claims::Effect,
-    payments::{EventData, Prepared},
-    records::Records,
+    Answer, Caller, IdempotentRequest, Refused, Service, claims::Effect, payments::EventData, records::Records,
     retry_on_conflict,
 };
 use crate::{
     domain::{LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
     gateway::{RefundFault, RefundOutcome, RefundRequest, RefundWay, Rejection},
+    store::Write,
 };
 
 /// How long the reconciler leaves a refund to its request.
@@ -241,8 +239,9 @@ impl Records<'_> {
         let params = CreateRefund { amount: refund.amount, reason: refund.reason };
         let cause = params.cause(&session.payment, refund.id)?;
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
-        let Prepared { change, body, .. } = self.prepare(decision, next, Some(session), data, request)?;
-        self.commit_once(change, body, request).await
+        let write = self.decided(decision, next, session, data)?;
+        let body = write.json.clone();
+        self.commit_once(vec![Write::Payment(Box::new(write))], body, request).await
     }
 }
 
@@ -265,6 +264,7 @@ mod tests {
     use crate::{
         domain::{GatewayAttempt, GatewayName, new_attempt},
         service::in_memory::{caller, service},
+        store::Change,
     };
 
     /// A live payment that is paid.
@@ -281,9 +281,9 @@ mod tests {
             now,
         };
         let created = payments_core::create(params, new);
-        let session = Session::new(created.payment.clone(), now.plus_seconds(60));
-        let prepared = service.records().prepare(created, session.clone(), None, EventData::Payment, None).unwrap();
-        service.commit(prepared.change).await.unwrap();
+        let created = service.records().created(created, now.plus_seconds(60), EventData::Payment).unwrap();
+        let session = created.session.clone();
+        service.commit(Change::of(Write::Payment(Box::new(created)))).await.unwrap();
         let decision = payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).unwrap();
         let payment = service.records().commit_decision(&session, session.next(), decision).await.unwrap();
         service.session(payment.id.as_str()).await.unwrap()

@@ -45,10 +45,8 @@ impl Records<'_> {
     pub(super) async fn resend(self, known: Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
         let again = self.again(&known).await?;
         let body = RawJson::of(&again.delivery)?;
-        let idempotency = request.map(|request| request.to_record(body.clone(), again.delivery.created_at));
         // The dispatcher finds it within a second.
-        let change = Change { idempotency, writes: writes(known, again), ..Change::default() };
-        self.commit_once(change, body, request).await
+        self.commit_once(writes(known, again), body, request).await
     }
 
     async fn outgoing(self, id: &str) -> Result<Option<Outgoing>, Refused> {

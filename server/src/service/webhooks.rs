@@ -56,9 +56,7 @@ impl Service {
             endpoint,
         });
         let write = Write::EndpointAdded { endpoint, at_most: self.settings.max_webhook_endpoints };
-        let idempotency = request.map(|request| request.to_record(body.clone(), now));
-        let change = Change { idempotency, ..Change::of(write) };
-        self.records().commit_once(change, body, request).await
+        self.records().commit_once(vec![write], body, request).await
     }
 
     /// Lists a developer's endpoints, oldest first, with their secrets if the key may write webhooks.
@@ -110,9 +108,7 @@ impl Service {
             endpoint.version += 1;
             endpoint.rotate_secret(SigningSecret::new(self.ambient.random()), params.overlap_seconds, now);
             let body = RawJson::of(&endpoint.clone().served(now))?;
-            let idempotency = request.map(|request| request.to_record(body.clone(), now));
-            let change = Change { idempotency, ..Change::of(Write::EndpointChanged(Box::new(endpoint))) };
-            self.records().commit_once(change, body, request).await
+            self.records().commit_once(vec![Write::EndpointChanged(Box::new(endpoint))], body, request).await
         })
         .await
     }
@@ -170,9 +166,7 @@ impl Service {
             return Ok(Answer::fresh(RawJson::of(&())?));
         }
         let body = RawJson::of(&outgoing.delivery)?;
-        let idempotency = request.map(|request| request.to_record(body.clone(), now));
-        let log = Write::Delivery(Box::new(outgoing.clone()));
-        match self.records().commit_once(Change { idempotency, ..Change::of(log) }, body, request).await {
+        match self.records().commit_once(vec![Write::Delivery(Box::new(outgoing.clone()))], body, request).await {
             // Another request took the key over and answers for both. Log this delivery attempt too.
             Err(Refused::KeyInProgress) => {
                 self.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
