@@ -328,13 +328,8 @@ impl Directory {
             }
             let workspace = self.workspace(old.workspace_id.as_str()).await?;
             let key = self.new_key_text(workspace.developer_id.slot(), old.scope.environment);
-            let limits = KeyLimits {
-                name: old.name.clone(),
-                app_id: old.app_id.clone(),
-                only_its_app: old.only_its_app,
-                permissions: old.permissions.clone(),
-                expires_at: old.expires_at,
-            };
+            let ApiKey { name, app_id, only_its_app, permissions, expires_at, .. } = old.clone();
+            let limits = KeyLimits { name, app_id, only_its_app, permissions, expires_at };
             let (new_hash, new) = self.new_api_key(&workspace, old.scope.environment, limits, &key);
             old.replace(new.id.clone(), overlap_seconds, self.ambient.now());
             let writes = vec![Write::ApiKey(new_hash, new), Write::ApiKey(hash, Box::new(old))];

@@ -151,36 +151,30 @@ impl Service {
         waits_for: WaitsFor,
         refused: Option<&Refused>,
     ) -> Result<Payment, Refused> {
-        retry_on_conflict(|| self.try_to_postpone(id, waits_for, refused)).await
-    }
-
-    async fn try_to_postpone(
-        &self,
-        id: &PaymentId,
-        waits_for: WaitsFor,
-        refused: Option<&Refused>,
-    ) -> Result<Payment, Refused> {
-        // Read the session again, because `record_capture` may have changed it.
-        let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
-        // A concurrent check has decided it.
-        if !awaits_gateway(&session) {
-            return Ok(session.payment);
-        }
-        let (payment, now) = (&session.payment, self.ambient.now());
-        let check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
-        let mut next = Session { check_at, ..session.next() };
-        if let Some(Refused::Gateway(error)) = refused {
-            next.record(now, TimelineKind::GatewayError, error.to_string());
-        }
-        if let Some(attempt) = &mut next.attempt {
-            attempt.heard(waits_for != WaitsFor::Answer, now);
-        }
-        if let Some(silent) = next.attempt.as_ref().filter(|attempt| attempt.is_for_a_person(now)) {
-            let what = silent.silence();
-            return self.request_review(&session, next, &what).await;
-        }
-        self.commit_without_event(next).await?;
-        Ok(session.payment)
+        retry_on_conflict(|| async {
+            // Read the session again, because `record_capture` may have changed it.
+            let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
+            // A concurrent check has decided it.
+            if !awaits_gateway(&session) {
+                return Ok(session.payment);
+            }
+            let (payment, now) = (&session.payment, self.ambient.now());
+            let check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
+            let mut next = Session { check_at, ..session.next() };
+            if let Some(Refused::Gateway(error)) = refused {
+                next.record(now, TimelineKind::GatewayError, error.to_string());
+            }
+            if let Some(attempt) = &mut next.attempt {
+                attempt.heard(waits_for != WaitsFor::Answer, now);
+            }
+            if let Some(silent) = next.attempt.as_ref().filter(|attempt| attempt.is_for_a_person(now)) {
+                let what = silent.silence();
+                return self.request_review(&session, next, &what).await;
+            }
+            self.commit_without_event(next).await?;
+            Ok(session.payment)
+        })
+        .await
     }
 
     async fn apply_answer(&self, session: &Session, state: &AttemptState, cause: Cause) -> Result<Payment, Refused> {

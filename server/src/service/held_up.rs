@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{PaymentId, Timestamp};
+use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Refused, Service, retry_on_conflict};
@@ -82,7 +82,14 @@ impl Service {
         match work {
             // Most sessions need no look: a session's life is too long only if it was made in the future.
             Work::Expiry(id) if id.created_at().is_some_and(|at| at <= self.ambient.now()) => Ok(()),
-            Work::Expiry(id) | Work::GatewayCheck(id) => retry_on_conflict(|| self.plan_session_anew(id)).await,
+            Work::Expiry(id) | Work::GatewayCheck(id) => {
+                retry_on_conflict(|| async {
+                    let planned = self.store.session(id).await?;
+                    let Some(next) = planned.and_then(|it| it.unheld(self.ambient.now())) else { return Ok(()) };
+                    self.commit_without_event(next).await
+                })
+                .await
+            }
             Work::Retry(id) => {
                 retry_on_conflict(|| async {
                     let waiting = self.store.outgoing(id).await?;
@@ -92,14 +99,6 @@ impl Service {
                 .await
             }
             Work::FanOut(_) | Work::Lane(_) => Ok(()),
-        }
-    }
-
-    async fn plan_session_anew(&self, id: &PaymentId) -> Result<(), Refused> {
-        let Some(session) = self.store.session(id).await? else { return Ok(()) };
-        match session.unheld(self.ambient.now()) {
-            Some(next) => self.commit_without_event(next).await,
-            None => Ok(()),
         }
     }
 }

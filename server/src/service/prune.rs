@@ -23,7 +23,9 @@ impl Service {
             let now = self.ambient.now();
             self.prune_older(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
             self.prune_older(Prunable::KeyClaims, now, BATCH_SIZE).await;
-            if let Some(before) = self.settings.delivery_body_days.and_then(|days| days_before(days, now)) {
+            let days = self.settings.delivery_body_days.map(i64::from);
+            let before = days.and_then(|days| Timestamp::from_millis(now.as_millis() - days * DAY_MILLIS).ok());
+            if let Some(before) = before {
                 self.prune_older(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
             }
         })
@@ -40,8 +42,4 @@ impl Service {
             }
         }
     }
-}
-
-fn days_before(days: u16, now: Timestamp) -> Option<Timestamp> {
-    Timestamp::from_millis(now.as_millis() - i64::from(days) * DAY_MILLIS).ok()
 }

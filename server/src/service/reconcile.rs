@@ -81,7 +81,7 @@ impl Service {
     async fn reconcile_one(self: Arc<Self>, claim: Claim, claimed_at: Timestamp) -> Ended {
         let Work::GatewayCheck(id) = &claim.work else { return Ended::Planned };
         let mut check = pin!(self.check_gateway(id, claimed_at));
-        let ended = tokio::select! {
+        let (Ok(ended) | Err(ended)) = tokio::select! {
             biased;
             ended = &mut check => ended,
             // If two servers work on one payment, the payment's version admits only one change.
@@ -102,18 +102,11 @@ impl Service {
     }
 
     /// Asks a payment's gateway, once there is a place for it.
-    async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> Ended {
-        let payment = match self.due_session(id, claimed_at).await {
-            Ok(session) => session.payment,
-            Err(ended) => return ended,
-        };
-        let Some(_place) = self.check_places.enter(payment.currency, &payment.developer_id).await else {
-            return Ended::NoPlace;
-        };
-        let session = match self.due_session(id, claimed_at).await {
-            Ok(session) => session,
-            Err(ended) => return ended,
-        };
+    async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> Result<Ended, Ended> {
+        let payment = self.due_session(id, claimed_at).await?.payment;
+        let place = self.check_places.enter(payment.currency, &payment.developer_id).await;
+        let _place = place.ok_or(Ended::NoPlace)?;
+        let session = self.due_session(id, claimed_at).await?;
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
         } else if session.next_late_check().is_some()
@@ -135,7 +128,7 @@ impl Service {
         let after = self.store.session(id).await;
         let is_planned = after
             .is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at));
-        if is_planned { Ended::Planned } else { Ended::StaysDue }
+        Ok(if is_planned { Ended::Planned } else { Ended::StaysDue })
     }
 
     /// The session of a payment that is still due: while it was claimed, a concurrent request may have decided it or planned its

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use payments_core::{Advanced, Cause, DeliveryId, PageRequest, PaymentId, Status, Timestamp};
+use payments_core::{Advanced, Cause, DeliveryId, Page, PageRequest, PaymentId, Status, Timestamp};
 
-use super::{Caller, Refused, Service, payment_list::facts, retry_on_conflict};
+use super::{
+    Caller, Refused, Service,
+    payment_list::{Facts, facts},
+    retry_on_conflict,
+};
 use crate::{
     domain::{Scope, Session},
-    store::{Change, Write},
+    store::{Change, StoreError, Write},
 };
 
 /// How many open sessions and how many deliveries one request looks at: the newest.
@@ -19,20 +23,10 @@ impl Service {
     pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced, Refused> {
         self.check_own_sandbox(caller).await?;
         // First find them all: a session that expires leaves the list.
-        let mut open = Vec::new();
-        for page in 1..=PAGES {
-            let request = PageRequest::from_query(Some(&page.to_string()), Some(&PAGE.to_string()))?;
-            let listed = self.store.payments(&caller.scope, Some(&Status::Pending), request).await?.items;
-            let is_last = listed.len() < PAGE as usize;
-            for payment in &listed {
-                open.push(facts(payment)?.id);
-            }
-            if is_last {
-                break;
-            }
-        }
+        let open = |page| self.store.payments(&caller.scope, Some(&Status::Pending), page);
+        let open = first_pages(open).await?.iter().map(facts).collect::<Result<Vec<_>, _>>()?;
         let mut advanced = Advanced::nothing();
-        for id in open {
+        for Facts { id, .. } in open {
             // A session that ended meanwhile does not move.
             if let Some(has_expired) = retry_on_conflict(|| self.advance_session(&id, seconds)).await? {
                 advanced.sessions += 1;
@@ -45,19 +39,11 @@ impl Service {
 
     /// Returns how many deliveries came closer to their next attempt.
     async fn advance_retries(&self, scope: &Scope, seconds: u32) -> Result<u32, Refused> {
-        // A set: new deliveries move others to a later page, where they are listed again.
-        let mut waiting = BTreeSet::new();
-        for page in 1..=PAGES {
-            let request = PageRequest::from_query(Some(&page.to_string()), Some(&PAGE.to_string()))?;
-            let listed = self.store.deliveries(scope, None, request).await?.items;
-            let is_last = listed.len() < PAGE as usize;
-            waiting.extend(listed.into_iter().filter(|it| it.next_attempt_at.is_some()).map(|it| it.id));
-            if is_last {
-                break;
-            }
-        }
+        let listed = first_pages(|page| self.store.deliveries(scope, None, page)).await?;
+        let waiting = listed.into_iter().filter(|it| it.next_attempt_at.is_some()).map(|it| it.id);
         let mut moved = 0;
-        for id in waiting {
+        // A set: new deliveries move others to a later page, where they are listed again.
+        for id in waiting.collect::<BTreeSet<_>>() {
             moved += u32::from(retry_on_conflict(|| self.advance_retry(&id, seconds)).await?);
         }
         Ok(moved)
@@ -86,4 +72,21 @@ impl Service {
         self.commit_without_event(Session { expires_at, ..session.next() }).await?;
         Ok(Some(false))
     }
+}
+
+/// The items of the first pages of a list.
+async fn first_pages<T, F>(list: impl Fn(PageRequest) -> F) -> Result<Vec<T>, Refused>
+where
+    F: Future<Output = Result<Page<T>, StoreError>>,
+{
+    let mut found = Vec::new();
+    for page in 1..=PAGES {
+        let listed = list(PageRequest::from_query(Some(&page.to_string()), Some(&PAGE.to_string()))?).await?.items;
+        let is_last = listed.len() < PAGE as usize;
+        found.extend(listed);
+        if is_last {
+            break;
+        }
+    }
+    Ok(found)
 }
