@@ -7,12 +7,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use payments_core::{Delivery, DeliveryStatus};
+use payments_core::{Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Sender, fault,
+    Sender,
     sender::ATTEMPT_TIMEOUT,
     slots::{Slot, Slots},
 };
@@ -106,7 +106,8 @@ impl Attempts {
         });
         let Some(found) = found.ok()?.filter(|found| found.endpoint.is_active) else {
             delivery.status = DeliveryStatus::Failed;
-            delivery.error = Some(fault::endpoint_removed());
+            let message = "the endpoint was removed before this delivery was sent";
+            delivery.error = Some(DeliveryError::new(DeliveryErrorCode::EndpointRemoved, message));
             (delivery.response_status, delivery.response_body, delivery.delivered_at) = (None, None, None);
             let (outcome, label) = (AttemptOutcome::Withdrawn, DeliveryOutcome::Withdrawn);
             return Some(Sent { outcome, label, endpoint: None });
@@ -146,6 +147,7 @@ impl Attempts {
         let id = &attempted.delivery.id;
         let ambient = &self.sender.ambient;
         let (now, random) = (ambient.now(), ambient.random());
+        let version = |endpoint: &Endpoint| endpoint.version;
         loop {
             let (outgoing, changed) = match &endpoint {
                 Some(endpoint) => after_attempt(attempted, endpoint, now, random),
@@ -167,7 +169,7 @@ impl Attempts {
                 Err(CommitError::Conflict(Conflict::Stale)) if changes_endpoint => {
                     match self.store.endpoint(&attempted.delivery.webhook_id).await {
                         // It was changed or removed meanwhile: decide again.
-                        Ok(read) if version(read.as_ref()) != version(endpoint.as_ref()) => {
+                        Ok(read) if read.as_ref().map(version) != endpoint.as_ref().map(version) => {
                             endpoint = read;
                             continue;
                         }
@@ -192,10 +194,6 @@ impl Attempts {
             sleep(RETRY).await;
         }
     }
-}
-
-fn version(endpoint: Option<&Endpoint>) -> Option<u64> {
-    endpoint.map(|endpoint| endpoint.version)
 }
 
 #[cfg(test)]

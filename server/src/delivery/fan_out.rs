@@ -22,7 +22,7 @@ use tokio::{
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    domain::{Endpoint, PendingEvent, fan_out},
+    domain::fan_out,
     metrics::FanOutTimes,
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
@@ -107,7 +107,14 @@ impl FanOut {
         let mut changes: Vec<PaymentChange> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
-        let mut events = stream::iter(claims.clone()).map(|claim| self.read(claim)).buffered(READ_AHEAD);
+        let read = |claim: Claim| async {
+            let next = match &claim.work {
+                Work::FanOut(id) => self.store.pending_event(id, ENDPOINTS_PER_ROUND).await,
+                _ => Ok(None),
+            };
+            (claim, next)
+        };
+        let mut events = stream::iter(claims.clone()).map(read).buffered(READ_AHEAD);
         // The others are released, and the next round claims them.
         while endpoints_left > 0 {
             let Some((claim, event)) = events.next().await else { break };
@@ -125,7 +132,8 @@ impl FanOut {
             let has_more = endpoints.len() == endpoints_left;
             let after = endpoints.last().filter(|_| has_more).map(|endpoint| endpoint.endpoint.id.clone());
             let at = changes.iter().position(|change| change.payment == event.payment).unwrap_or_else(|| {
-                changes.push(PaymentChange::of(event.payment.clone()));
+                let payment = event.payment.clone();
+                changes.push(PaymentChange { payment, change: Change::default(), finished: Vec::new() });
                 changes.len() - 1
             });
             let PaymentChange { change, finished, .. } = &mut changes[at];
@@ -166,13 +174,6 @@ impl FanOut {
             Err(CommitError::Store(error)) => Err(error),
         }
     }
-
-    /// Reads a claimed event and the endpoints that it goes to next.
-    async fn read(&self, claim: Claim) -> (Claim, Result<Option<NextDeliveries>, StoreError>) {
-        let Work::FanOut(id) = &claim.work else { return (claim, Ok(None)) };
-        let next = self.store.pending_event(id, ENDPOINTS_PER_ROUND).await;
-        (claim, next)
-    }
 }
 
 /// The next deliveries of one payment's events.
@@ -182,12 +183,3 @@ struct PaymentChange {
     /// When the events were created that then have all their deliveries.
     finished: Vec<Timestamp>,
 }
-
-impl PaymentChange {
-    fn of(payment: PaymentId) -> Self {
-        Self { payment, change: Change::default(), finished: Vec::new() }
-    }
-}
-
-/// An event and the endpoints that it goes to next.
-type NextDeliveries = (PendingEvent, Vec<Endpoint>);

@@ -94,11 +94,6 @@ impl Fault {
     }
 }
 
-/// The error of a delivery whose endpoint was removed before it was sent.
-pub(super) fn endpoint_removed() -> DeliveryError {
-    DeliveryError::new(DeliveryErrorCode::EndpointRemoved, "the endpoint was removed before this delivery was sent")
-}
-
 fn failed(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
     Fault::Delivery(DeliveryError::new(code, message))
 }
