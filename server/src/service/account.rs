@@ -7,7 +7,7 @@ use payments_core::{
     UnknownFields, Volume, WorkspaceProfile,
 };
 
-use super::{Caller, Directory, Record, Refused, Service};
+use super::{Caller, Directory, Record, Refused, Result, Service};
 use crate::{
     domain::{Workspace, owner_of},
     metrics::Observed,
@@ -15,7 +15,7 @@ use crate::{
 
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
-    pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, Refused> {
+    pub(crate) async fn account(&self, caller: &Caller) -> Result<Account> {
         let workspace = self.directory.workspace(caller.workspace_id.as_str()).await?;
         let (balances, volume) = self.totals(caller).await?;
         Ok(Account {
@@ -34,11 +34,11 @@ impl Service {
     }
 
     /// The balances in the key's environment.
-    pub(crate) async fn balance(&self, caller: &Caller) -> Result<Balances, Refused> {
+    pub(crate) async fn balance(&self, caller: &Caller) -> Result<Balances> {
         Ok(self.totals(caller).await?.0)
     }
 
-    async fn totals(&self, caller: &Caller) -> Result<(Balances, Volume), Refused> {
+    async fn totals(&self, caller: &Caller) -> Result<(Balances, Volume)> {
         let bdt = self.store.totals(&caller.scope, Currency::Bdt).await?;
         let usd = self.store.totals(&caller.scope, Currency::Usd).await?;
         let balances = Balances {
@@ -56,13 +56,13 @@ impl Service {
     }
 
     /// The developer's apps, oldest first.
-    pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>, Refused> {
+    pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>> {
         let apps = self.directory.store.apps(&owner_of(&caller.scope.developer_id)).await?;
         Ok(apps.into_iter().map(|app| app.app).collect())
     }
 
     /// Reads the metrics that the server computes only on request.
-    pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
+    pub(crate) async fn observe(&self) -> Result<Observed> {
         let mut payments = BTreeMap::<_, u64>::new();
         let gauges = self.store.gauges().await?;
         for (environment, status, count) in gauges.payments {
@@ -83,7 +83,7 @@ impl Service {
     }
 
     /// Fails if the store cannot be read, or may not be written.
-    pub(crate) async fn is_ready(&self) -> Result<(), Refused> {
+    pub(crate) async fn is_ready(&self) -> Result<()> {
         let unknown = PaymentId::new(Slot::FIRST, self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&unknown).await?;
         Ok(self.store.prove_readiness().await?)
@@ -92,12 +92,12 @@ impl Service {
 
 impl Directory {
     /// A workspace by its id.
-    pub(super) async fn workspace(&self, id: &str) -> Result<Workspace, Refused> {
+    pub(super) async fn workspace(&self, id: &str) -> Result<Workspace> {
         self.store.workspace(id).await?.ok_or(Refused::NotFound { what: Record::Workspace })
     }
 
     /// One of a developer's apps.
-    pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp, Refused> {
+    pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp> {
         self.store.app(&owner_of(developer), id).await?.map(|app| app.app).ok_or(NO_APP)
     }
 }

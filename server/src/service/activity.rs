@@ -4,12 +4,12 @@ use std::iter;
 
 use payments_core::{Activity, Balance, Currency, CurrencyActivity, Day, DayActivity, UnknownFields};
 
-use super::{Caller, Refused, Service};
+use super::{Caller, Result, Service};
 use crate::domain::DayTotals;
 
 impl Service {
     /// The activity of so many days, today among them, in the key's environment.
-    pub(crate) async fn activity(&self, caller: &Caller, days: u16) -> Result<Activity, Refused> {
+    pub(crate) async fn activity(&self, caller: &Caller, days: u16) -> Result<Activity> {
         let until = Day::of(self.ambient.now());
         let since = until.minus(days.saturating_sub(1));
         let bdt = self.store.days(&caller.scope, Currency::Bdt, since..=until).await?;

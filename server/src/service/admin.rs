@@ -9,7 +9,7 @@ use payments_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Directory, Record, Refused, Service,
+    Directory, Record, Refused, Result, Service,
     account::NO_APP,
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
@@ -248,7 +248,7 @@ impl Directory {
         })
     }
 
-    async fn create_workspace(&self, name: &str) -> Result<AdminReply, Refused> {
+    async fn create_workspace(&self, name: &str) -> Result<AdminReply> {
         let name = named("name", name)?;
         let taken: HashSet<String> = self.store.workspaces().await?.into_iter().map(|known| known.slug).collect();
         let slot = Slot::of_random(self.ambient.random());
@@ -264,7 +264,7 @@ impl Directory {
         environment: Environment,
         app: Option<String>,
         limits: KeyLimits,
-    ) -> Result<AdminReply, Refused> {
+    ) -> Result<AdminReply> {
         if limits.expires_at.is_some_and(|at| at <= self.ambient.now()) {
             return Err(invalid("the key would have expired already; give a later time").into());
         }
@@ -279,7 +279,7 @@ impl Directory {
         Ok(AdminReply::Key { key })
     }
 
-    async fn list_keys(&self) -> Result<AdminReply, Refused> {
+    async fn list_keys(&self) -> Result<AdminReply> {
         let keys = self.store.api_keys().await?.into_iter().map(|(_, key)| KeyRow {
             id: key.id.to_string(),
             workspace: key.workspace_id.to_string(),
@@ -298,7 +298,7 @@ impl Directory {
         Ok(AdminReply::Keys { keys: keys.collect() })
     }
 
-    async fn revoke_key(&self, id: &str) -> Result<AdminReply, Refused> {
+    async fn revoke_key(&self, id: &str) -> Result<AdminReply> {
         retry_on_conflict(|| async {
             let (hash, mut key) = self.api_key(id).await?;
             let revoked_at = key.revoked_at.unwrap_or_else(|| self.ambient.now());
@@ -313,7 +313,7 @@ impl Directory {
         .await
     }
 
-    async fn rotate_key(&self, id: &str, overlap_seconds: u32) -> Result<AdminReply, Refused> {
+    async fn rotate_key(&self, id: &str, overlap_seconds: u32) -> Result<AdminReply> {
         retry_on_conflict(|| async {
             let (hash, mut old) = self.api_key(id).await?;
             if old.revoked_at.is_some() {
@@ -340,7 +340,7 @@ impl Directory {
     }
 
     /// A key by its id, or by itself.
-    async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey), Refused> {
+    async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey)> {
         let (keys, itself) = (self.store.api_keys().await?, KeyHash::of(id));
         let key = keys.into_iter().find(|(hash, key)| key.id.as_str() == id || *hash == itself);
         key.ok_or(Refused::NotFound { what: Record::ApiKey })

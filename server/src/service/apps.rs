@@ -3,7 +3,7 @@
 use payments_core::{AppId, DeveloperApp, aliased::UnknownFields};
 
 use super::{
-    AdminReply, Directory, Refused,
+    AdminReply, Directory, Result,
     account::NO_APP,
     admin::{invalid, named},
     retry_on_conflict,
@@ -21,7 +21,7 @@ impl Directory {
         redirect_uris: Vec<String>,
         webhook_url: Option<String>,
         brand: Brand,
-    ) -> Result<AdminReply, Refused> {
+    ) -> Result<AdminReply> {
         let workspace = self.named_workspace(workspace).await?;
         let name = named("name", name)?;
         for url in redirect_uris.iter().chain(&webhook_url) {
@@ -53,7 +53,7 @@ impl Directory {
         id: &str,
         logo_url: Option<Edit<LogoUrl>>,
         colour: Option<Edit<Colour>>,
-    ) -> Result<AdminReply, Refused> {
+    ) -> Result<AdminReply> {
         let id: AppId = id.parse().map_err(|_| NO_APP)?;
         retry_on_conflict(|| async {
             let mut app = self.any_app(&id).await?;
@@ -73,7 +73,7 @@ impl Directory {
     }
 
     /// An app of any workspace.
-    async fn any_app(&self, id: &AppId) -> Result<App, Refused> {
+    async fn any_app(&self, id: &AppId) -> Result<App> {
         for workspace in self.store.workspaces().await? {
             if let Some(app) = self.store.app(&workspace.developer_id, id).await? {
                 return Ok(app);

@@ -5,7 +5,7 @@ use payments_core::{
     RawStatus, Simulate, Simulation, Timestamp, aliased::UnknownFields,
 };
 
-use super::{Refused, Service, payments::EventData, retry_on_conflict};
+use super::{Result, Service, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{Brand, Endpoint, Scope, owner_of},
     gateway::check_amount,
@@ -48,7 +48,7 @@ impl Receipt {
 
 impl Service {
     /// Reads what the checkout page shows.
-    pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView, Refused> {
+    pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView> {
         let session = self.session(id).await?;
         let now = self.ambient.now();
         let has_expired = self.expired(&session, now).is_some();
@@ -101,7 +101,7 @@ impl Service {
     }
 
     /// Whether an endpoint of the shop's is told that this payment is paid.
-    pub(crate) async fn tells_shop(&self, id: &PaymentId) -> Result<bool, Refused> {
+    pub(crate) async fn tells_shop(&self, id: &PaymentId) -> Result<bool> {
         let payment = self.session(id.as_str()).await?.payment;
         let scope = Scope { developer_id: payment.developer_id, environment: payment.environment };
         let endpoints = self.store.endpoints(&scope, None, self.settings.max_webhook_endpoints).await?;
@@ -110,7 +110,7 @@ impl Service {
     }
 
     /// Creates a test session in the sandbox workspace. Needs no API key.
-    pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout, Refused> {
+    pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout> {
         check_amount(demo.params.amount, demo.params.currency)?;
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
@@ -143,17 +143,17 @@ impl Service {
     }
 
     /// Cancels a live payment whose customer goes back to the shop. Refuses while an attempt can be paid.
-    pub(crate) async fn leave(&self, id: &str) -> Result<(), Refused> {
+    pub(crate) async fn leave(&self, id: &str) -> Result<()> {
         self.end(id, Cause::CustomerLeft).await.map(drop)
     }
 
     /// Simulates the outcome of a test session.
-    pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation, Refused> {
+    pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation> {
         Ok(Simulation::of(&self.end(id, Cause::Simulated(simulate.outcome)).await?))
     }
 
     /// Ends an open session, unless it has expired.
-    async fn end(&self, id: &str, cause: Cause) -> Result<Payment, Refused> {
+    async fn end(&self, id: &str, cause: Cause) -> Result<Payment> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let now = self.ambient.now();

@@ -29,7 +29,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Answer, IdempotentRequest, Refused, Service};
+use super::{Answer, IdempotentRequest, Refused, Result, Service};
 use crate::budget::{Budget, Held};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::metrics::BudgetMetrics;
@@ -72,7 +72,7 @@ impl Claims {
     }
 
     /// Takes a place until the result is dropped.
-    fn enter(&self, effect: Effect, developer: &DeveloperId) -> Result<Held<DeveloperId>, Refused> {
+    fn enter(&self, effect: Effect, developer: &DeveloperId) -> Result<Held<DeveloperId>> {
         let places = match effect {
             Effect::TestPing => &self.pings,
             Effect::Refund => &self.refunds,
@@ -91,14 +91,14 @@ enum Try {
 impl Service {
     /// Performs a developer's effect outside the store, once for all requests with a key. `bound` is the effect's time limit.
     /// `perform` gets the request that holds the claim, and stores its response under it.
-    pub(super) async fn once<F: Future<Output = Result<Answer, Refused>> + Send + 'static>(
+    pub(super) async fn once<F: Future<Output = Result<Answer>> + Send + 'static>(
         self: &Arc<Self>,
         effect: Effect,
         developer: &DeveloperId,
         request: Option<&IdempotentRequest>,
         bound: Duration,
         perform: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let deadline = Instant::now() + bound + MARGIN;
         let any = Notify::new();
         loop {
@@ -134,12 +134,12 @@ impl Service {
         }
     }
 
-    async fn claim_and_perform<F: Future<Output = Result<Answer, Refused>>>(
+    async fn claim_and_perform<F: Future<Output = Result<Answer>>>(
         self: Arc<Self>,
         request: Option<IdempotentRequest>,
         bound: Duration,
         effect: impl FnOnce(Arc<Self>, Option<IdempotentRequest>) -> F,
-    ) -> Result<Try, Refused> {
+    ) -> Result<Try> {
         let perform = |request| effect(Arc::clone(&self), request);
         let Some(request) = request else { return perform(None).await.map(Try::Answered) };
         // A request that waited usually finds the response here.
@@ -206,18 +206,18 @@ mod tests {
     }
 
     /// Performs a test ping of a developer.
-    async fn ping<F: Future<Output = Result<Answer, Refused>> + Send + 'static>(
+    async fn ping<F: Future<Output = Result<Answer>> + Send + 'static>(
         service: &Arc<Service>,
         developer: &str,
         request: Option<IdempotentRequest>,
         perform: impl FnOnce(Arc<Service>, Option<IdempotentRequest>) -> F + Clone + Send + 'static,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let developer = developer.parse().unwrap();
         service.once(Effect::TestPing, &developer, request.as_ref(), BOUND, perform).await
     }
 
     /// Stores a response, as a finished effect does.
-    async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
+    async fn finish(service: &Service, request: Option<&IdempotentRequest>) -> Result<Answer> {
         let body = RawJson::new(r#"{"id":"wh_1"}"#).unwrap();
         service.records().commit_once(Vec::new(), body, request).await
     }

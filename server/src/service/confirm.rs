@@ -5,7 +5,7 @@
 use payments_core::{Cause, Payment, PaymentId, RawStatus, TimelineKind, Timestamp};
 
 use super::{
-    Refused, Service,
+    Refused, Result, Service,
     next_check::{FIRST_BACKOFF_MILLIS, WaitsFor, next_check, plus_millis},
     payments::NO_PAYMENT,
     retry_on_conflict,
@@ -60,7 +60,7 @@ enum Step {
 
 impl Service {
     /// Queries the gateway about a payment and does what follows. Returns the payment afterwards.
-    pub(crate) async fn confirm(&self, id: &PaymentId, back: &Return) -> Result<Payment, Refused> {
+    pub(crate) async fn confirm(&self, id: &PaymentId, back: &Return) -> Result<Payment> {
         retry_on_conflict(|| async {
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
             if !awaits_gateway(&session) {
@@ -78,7 +78,7 @@ impl Service {
         .await
     }
 
-    async fn confirm_once(&self, mut session: Session, hint: Hint) -> Result<Payment, Refused> {
+    async fn confirm_once(&self, mut session: Session, hint: Hint) -> Result<Payment> {
         let payment = &session.payment.clone();
         let Some(attempt) = &session.attempt.clone() else { return Ok(session.payment) };
         if planted!(ExpiryWithoutAsking) && session.expires_at <= self.ambient.now() {
@@ -132,7 +132,7 @@ impl Service {
     }
 
     /// Commits that the server is about to send a capture.
-    async fn record_capture(&self, session: Session, attempt: &GatewayAttempt) -> Result<Session, Refused> {
+    async fn record_capture(&self, session: Session, attempt: &GatewayAttempt) -> Result<Session> {
         let now = self.ambient.now();
         let attempt = GatewayAttempt { capture_sent_at: Some(now), ..attempt.clone() };
         // If the server stops now, the reconciler queries the gateway at this time.
@@ -145,12 +145,7 @@ impl Service {
 
     /// Schedules the next query. A concurrent change may have been about something else, such as an attempt that ended, and have
     /// scheduled nothing.
-    async fn postpone(
-        &self,
-        id: &PaymentId,
-        waits_for: WaitsFor,
-        refused: Option<&Refused>,
-    ) -> Result<Payment, Refused> {
+    async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor, refused: Option<&Refused>) -> Result<Payment> {
         retry_on_conflict(|| async {
             // Read the session again, because `record_capture` may have changed it.
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
@@ -177,7 +172,7 @@ impl Service {
         .await
     }
 
-    async fn apply_answer(&self, session: &Session, state: &AttemptState, cause: Cause) -> Result<Payment, Refused> {
+    async fn apply_answer(&self, session: &Session, state: &AttemptState, cause: Cause) -> Result<Payment> {
         let now = self.ambient.now();
         let decision = payments_core::decide(&session.payment, cause, now)?;
         let mut next = session.next();
@@ -204,12 +199,7 @@ impl Service {
 
     /// Requests a manual review of a discrepancy. Until a person resolves it, the server asks the gateway only for a pending
     /// refund. `next` is the session afterwards, except for the review.
-    pub(super) async fn request_review(
-        &self,
-        session: &Session,
-        mut next: Session,
-        what: &str,
-    ) -> Result<Payment, Refused> {
+    pub(super) async fn request_review(&self, session: &Session, mut next: Session, what: &str) -> Result<Payment> {
         tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reconcile list");
         let review = ManualReview { what: what.to_owned(), found_at: self.ambient.now(), resolved: None };
         next.check_at = next.check_at.filter(|_| next.pending_refund.is_some());

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
 
-use super::{Caller, Record, Refused, Service, page_bytes::fitting, payments::NO_PAYMENT};
+use super::{Caller, Record, Refused, Result, Service, page_bytes::fitting, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
 
 /// How many entries of the list a request looks at, so that a filter which lets few through costs no more.
@@ -12,7 +12,7 @@ const MAX_EXAMINED: usize = 1000;
 
 impl Service {
     /// A part of the list, oldest first.
-    pub(crate) async fn events(&self, caller: &Caller, query: &EventQuery) -> Result<EventPage<RawJson>, Refused> {
+    pub(crate) async fn events(&self, caller: &Caller, query: &EventQuery) -> Result<EventPage<RawJson>> {
         if let Some(payment) = &query.payment {
             return self.events_of_payment(caller, payment, query).await;
         }
@@ -39,7 +39,7 @@ impl Service {
     }
 
     /// An event by its id.
-    pub(crate) async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson, Refused> {
+    pub(crate) async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson> {
         let id: EventId = id.parse().map_err(|_| NO_EVENT)?;
         let payment = self.store.payment_of_event(&caller.scope, &id).await?.ok_or(NO_EVENT)?;
         let events = self.store.events_of(&caller.scope, &[payment]).await?;
@@ -53,7 +53,7 @@ impl Service {
         caller: &Caller,
         payment: &PaymentId,
         query: &EventQuery,
-    ) -> Result<EventPage<RawJson>, Refused> {
+    ) -> Result<EventPage<RawJson>> {
         let found = self.store.events_of(&caller.scope, std::slice::from_ref(payment)).await?;
         let own = found.into_iter().map(|(_, events)| events).next();
         let own = own.filter(|events| events.iter().all(|event| caller.sees(event.data.as_str())));
@@ -102,7 +102,7 @@ fn choose(entries: Vec<EventEntry>, query: &EventQuery, examined: usize) -> Even
 }
 
 /// The event as webhook endpoints get it.
-fn envelope(event: &EventWrite) -> Result<RawJson, Refused> {
+fn envelope(event: &EventWrite) -> Result<RawJson> {
     let EventWrite { id, kind, created_at, data } = event;
     Ok(RawJson::of(&Envelope { id, event: kind.clone(), created_at: *created_at, data })?)
 }

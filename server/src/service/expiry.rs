@@ -2,7 +2,7 @@
 
 use std::{slice, sync::Arc, time::Duration};
 
-use super::{Refused, Service, payments::EventData};
+use super::{Refused, Result, Service, payments::EventData};
 use crate::{
     poll::poll,
     store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work, Write},
@@ -25,7 +25,7 @@ impl Service {
     }
 
     /// Expires the sessions that have been due for longest.
-    async fn expire_some(&self) -> Result<(), Refused> {
+    async fn expire_some(&self) -> Result<()> {
         let lease = Lease::new(self.ambient.now(), LEASE_SECONDS);
         let mut outcome = Ok(());
         for claim in self.store.claim(Queue::Expiry, &lease, BATCH_SIZE).await? {
@@ -44,7 +44,7 @@ impl Service {
         outcome
     }
 
-    async fn expire(&self, claim: &Claim) -> Result<(), Refused> {
+    async fn expire(&self, claim: &Claim) -> Result<()> {
         let Work::Expiry(id) = &claim.work else { return Ok(()) };
         let session = self.session(id.as_str()).await?;
         // It was paid, cancelled or sent to a gateway meanwhile.

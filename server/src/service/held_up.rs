@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Refused, Service, retry_on_conflict};
+use super::{Refused, Result, Service, retry_on_conflict};
 use crate::store::{Change, Queue, StoreError, Work, Write};
 
 /// How often the worker looks at the clock, and then at a page of each queue.
@@ -64,7 +64,7 @@ impl Service {
     }
 
     /// Looks at a page of a queue. Returns the time of the last piece of work; `None` at the queue's end.
-    async fn plan_page(&self, queue: Queue, after: Timestamp) -> Result<Option<Timestamp>, Refused> {
+    async fn plan_page(&self, queue: Queue, after: Timestamp) -> Result<Option<Timestamp>> {
         let page = self.store.planned(queue, after, PAGE).await?;
         for (_, work) in &page {
             match self.plan_anew(work).await {
@@ -78,7 +78,7 @@ impl Service {
         Ok(page.last().map(|(time, _)| *time))
     }
 
-    async fn plan_anew(&self, work: &Work) -> Result<(), Refused> {
+    async fn plan_anew(&self, work: &Work) -> Result<()> {
         match work {
             // Most sessions need no look: a session's life is too long only if it was made in the future.
             Work::Expiry(id) if id.created_at().is_some_and(|at| at <= self.ambient.now()) => Ok(()),

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use payments_core::{RawJson, Timestamp};
 
-use super::{Refused, Service, canonical, records::Records};
+use super::{Refused, Result, Service, canonical, records::Records};
 use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
 use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Write};
 
@@ -83,7 +83,7 @@ impl IdempotentRequest {
     }
 
     /// Replays a stored response if it belongs to this request.
-    pub(super) fn answer_from(&self, stored: StoredResponse) -> Result<Answer, Refused> {
+    pub(super) fn answer_from(&self, stored: StoredResponse) -> Result<Answer> {
         if self.fingerprint == stored.fingerprint {
             Ok(Answer { body: stored.body, replayed: true })
         } else {
@@ -99,7 +99,7 @@ impl Records<'_> {
         writes: Vec<Write>,
         body: RawJson,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let idempotency = request.map(|request| request.to_record(body.clone(), self.ambient.now()));
         match (self.commit(Change { idempotency, writes, ..Change::default() }).await, request) {
             (Ok(()), _) => Ok(Answer::fresh(body)),
@@ -113,7 +113,7 @@ impl Records<'_> {
 
 impl Service {
     /// The stored response of this request, if there is one. It is durable, so it is final.
-    pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>, Refused> {
+    pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>> {
         let stored = self.store.stored_response(&request.key).await?;
         stored
             .filter(|it| StoredResponse::is_fresh_at(it.created_at, self.ambient.now()))

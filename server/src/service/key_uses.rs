@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use payments_core::Timestamp;
 use tokio::time::sleep;
 
-use super::{Refused, Service};
+use super::{Result, Service};
 use crate::{
     domain::{ApiKey, KeyHash},
     store::{Change, Write},
@@ -90,7 +90,7 @@ impl Service {
         }
     }
 
-    async fn store_use(&self, hash: KeyHash, at: Timestamp) -> Result<(), Refused> {
+    async fn store_use(&self, hash: KeyHash, at: Timestamp) -> Result<()> {
         let Some(key) = self.directory.store.api_key(&hash).await? else { return Ok(()) };
         if key.last_used_at.is_some_and(|known| known >= at) {
             return Ok(());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, UnknownFields, WorkspaceId};
 
-use super::{Directory, Refused, Service};
+use super::{Directory, Refused, Result, Service};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
 
 /// The public test key of the sandbox workspace.
@@ -33,7 +33,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Refused::KeyExpired`] for an expired key.
-    pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>, Refused> {
+    pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>> {
         if key.len() > MAX_KEY_BYTES || (key == SANDBOX_KEY && !self.settings.has_sandbox) {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl Service {
     }
 
     /// The newest API keys of the caller's workspace and environment, newest first.
-    pub(crate) async fn own_keys(&self, caller: &Caller) -> Result<Vec<payments_core::ApiKey>, Refused> {
+    pub(crate) async fn own_keys(&self, caller: &Caller) -> Result<Vec<payments_core::ApiKey>> {
         let keys = self.directory.store.api_keys_of(&caller.workspace_id).await?.into_iter().rev().map(|(_, key)| key);
         let own = keys.filter(|key| key.scope.environment == caller.scope.environment).take(MAX_LISTED);
         let listed = own.map(|key| payments_core::ApiKey {

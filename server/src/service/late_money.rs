@@ -2,12 +2,12 @@
 
 use payments_core::{Cause, PaymentId};
 
-use super::{Refused, Service, confirm::awaits_gateway, retry_on_conflict};
+use super::{Result, Service, confirm::awaits_gateway, retry_on_conflict};
 use crate::{domain::Session, gateway::AttemptState};
 
 impl Service {
     /// Asks the gateway about each ended attempt of a payment that is due.
-    pub(super) async fn find_late_money(&self, id: &PaymentId) -> Result<(), Refused> {
+    pub(super) async fn find_late_money(&self, id: &PaymentId) -> Result<()> {
         retry_on_conflict(|| async {
             match self.store.session(id).await? {
                 Some(_) if planted!(LateMoneyIgnored) => Ok(()),
@@ -18,7 +18,7 @@ impl Service {
         .await
     }
 
-    async fn ask_about_ended_attempts(&self, session: &Session) -> Result<(), Refused> {
+    async fn ask_about_ended_attempts(&self, session: &Session) -> Result<()> {
         let now = self.ambient.now();
         let mut next = session.next();
         for (nth, ended) in session.ended_attempts.iter().enumerate() {
@@ -53,7 +53,7 @@ impl Service {
     }
 
     /// Requests a manual review of an ended attempt, which becomes the present one if its money would count.
-    async fn review_ended(&self, session: &Session, mut next: Session, nth: usize, what: &str) -> Result<(), Refused> {
+    async fn review_ended(&self, session: &Session, mut next: Session, nth: usize, what: &str) -> Result<()> {
         next.ended_attempts[nth].check_at = None;
         let now = self.ambient.now();
         if payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).is_ok() {
@@ -63,7 +63,7 @@ impl Service {
     }
 
     /// The money counts if the payment has none yet. Otherwise the customer paid twice, and a person sends it back.
-    async fn take_late_money(&self, session: &Session, nth: usize, transaction: String) -> Result<(), Refused> {
+    async fn take_late_money(&self, session: &Session, nth: usize, transaction: String) -> Result<()> {
         let now = self.ambient.now();
         let mut next = session.next();
         let ended = &mut next.ended_attempts[nth];

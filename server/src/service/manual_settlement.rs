@@ -3,7 +3,7 @@
 use payments_core::{Cause, Currency, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Refused, admin::invalid, retry_on_conflict};
+use super::{Directory, Result, admin::invalid, retry_on_conflict};
 use crate::{
     domain::{ManualSettlement, Resolution, Session},
     gateway::{AttemptState, Gateways},
@@ -55,7 +55,7 @@ pub(crate) enum ManualOutcome {
 
 impl Directory {
     /// Lists the refunds that need manual settlement.
-    pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>, Refused> {
+    pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>> {
         let sessions = self.store.manual_settlements().await?;
         let rows = sessions.iter().flat_map(|session| {
             let (payment, attempt) = (&session.payment, session.attempt.as_ref());
@@ -74,11 +74,7 @@ impl Directory {
 
     /// Records that a person sent a refund's money, with the reference of the transfer. `id` is the refund's, or its payment's
     /// if one refund of it waits.
-    pub(super) async fn settle_refund(
-        &self,
-        id: &str,
-        reference: &str,
-    ) -> Result<(PaymentId, ManualSettlement), Refused> {
+    pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<(PaymentId, ManualSettlement)> {
         retry_on_conflict(|| async {
             let session = match id.starts_with(RefundId::PREFIX) {
                 true => self.session_of_refund(id).await?,
@@ -113,7 +109,7 @@ impl Directory {
     }
 
     /// The session of a refund that waits for manual settlement.
-    async fn session_of_refund(&self, id: &str) -> Result<Session, Refused> {
+    async fn session_of_refund(&self, id: &str) -> Result<Session> {
         let waiting = self.store.manual_settlements().await?;
         let of_refund =
             waiting.into_iter().find(|session| session.unsettled_refunds().any(|refund| refund.id.as_str() == id));
@@ -123,7 +119,7 @@ impl Directory {
     }
 
     /// Lists the payments that need manual review.
-    pub(super) async fn list_reviews(&self) -> Result<Vec<ReviewRow>, Refused> {
+    pub(super) async fn list_reviews(&self) -> Result<Vec<ReviewRow>> {
         let sessions = self.store.manual_reviews().await?;
         let rows = sessions.into_iter().filter_map(|Session { payment, review, .. }| {
             let review = review?;
@@ -147,7 +143,7 @@ impl Directory {
         note: &str,
         outcome: Option<ManualOutcome>,
         transaction: Option<&str>,
-    ) -> Result<RawStatus, Refused> {
+    ) -> Result<RawStatus> {
         if transaction.is_some() && outcome != Some(ManualOutcome::Paid) {
             return Err(invalid("a transaction is what paid the payment: give it with --as paid").into());
         }
@@ -189,7 +185,7 @@ impl Directory {
     }
 
     /// Ends a pending refund as a person found it at the gateway. `next` is the session afterwards, except for the refund.
-    async fn resolve_refund(&self, session: &Session, mut next: Session, is_made: bool) -> Result<RawStatus, Refused> {
+    async fn resolve_refund(&self, session: &Session, mut next: Session, is_made: bool) -> Result<RawStatus> {
         let pending = next.pending_refund.take().ok_or_else(|| invalid("this payment has no pending refund"))?;
         next.check_at = None;
         if is_made {
@@ -204,7 +200,7 @@ impl Directory {
 }
 
 /// The gateway's transaction of a payment that a person found paid: given, or as the gateway says.
-async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&str>) -> Result<String, Refused> {
+async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&str>) -> Result<String> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }

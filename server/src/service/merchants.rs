@@ -3,7 +3,7 @@
 use payments_core::{AppId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Refused, admin::invalid};
+use super::{Directory, Result, admin::invalid};
 use crate::domain::{Brand, Workspace};
 
 /// A row of `workspaces list`.
@@ -32,7 +32,7 @@ pub(crate) struct AppRow {
 
 impl Directory {
     /// All workspaces, oldest first.
-    pub(super) async fn list_workspaces(&self) -> Result<Vec<WorkspaceRow>, Refused> {
+    pub(super) async fn list_workspaces(&self) -> Result<Vec<WorkspaceRow>> {
         let rows = self.store.workspaces().await?.into_iter().map(|workspace| WorkspaceRow {
             id: workspace.id,
             developer_id: workspace.developer_id.to_string(),
@@ -43,7 +43,7 @@ impl Directory {
     }
 
     /// The developer apps of all workspaces, oldest first within a workspace.
-    pub(super) async fn list_apps(&self) -> Result<Vec<AppRow>, Refused> {
+    pub(super) async fn list_apps(&self) -> Result<Vec<AppRow>> {
         let mut rows = Vec::new();
         for workspace in self.store.workspaces().await? {
             let apps = self.store.apps(&workspace.developer_id).await?;
@@ -61,7 +61,7 @@ impl Directory {
     }
 
     /// A workspace that the operator names by its id, or by its name if no other has it.
-    pub(super) async fn named_workspace(&self, text: &str) -> Result<Workspace, Refused> {
+    pub(super) async fn named_workspace(&self, text: &str) -> Result<Workspace> {
         if let Some(workspace) = self.store.workspace(text).await? {
             return Ok(workspace);
         }

@@ -185,6 +185,9 @@ impl Service {
     }
 }
 
+/// What a use case leads to.
+pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
+
 /// Why a use case refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {

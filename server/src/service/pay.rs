@@ -6,7 +6,7 @@ use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulat
 use tokio::time::timeout;
 
 use super::{
-    Refused, Service,
+    Refused, Result, Service,
     confirm::{Return, awaits_gateway},
     next_check::{WaitsFor, next_check},
     retry_on_conflict,
@@ -29,7 +29,7 @@ pub(crate) enum Paying {
 impl Service {
     /// Begins an attempt at the payment's gateway, or returns to the one that can be paid. There is only one, so nobody pays
     /// twice in two tabs.
-    pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying, Refused> {
+    pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying> {
         let _turn = self.turn_to_begin(id).await?;
         // If a concurrent request commits its attempt first, the retry returns that attempt.
         retry_on_conflict(|| async {
@@ -65,7 +65,7 @@ impl Service {
     }
 
     /// Waits for the payment's turn, if this request would begin an attempt at a gateway.
-    async fn turn_to_begin(&self, id: &str) -> Result<Option<Turn>, Refused> {
+    async fn turn_to_begin(&self, id: &str) -> Result<Option<Turn>> {
         let begins = |session: &Session| {
             let payment = &session.payment;
             !payment.is_simulated && matches!(payment.raw_status, RawStatus::Created | RawStatus::Pending)
@@ -89,11 +89,7 @@ impl Service {
     }
 
     /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
-    pub(crate) async fn confirm_return(
-        self: &Arc<Self>,
-        id: PaymentId,
-        back: Return,
-    ) -> Result<Option<String>, Refused> {
+    pub(crate) async fn confirm_return(self: &Arc<Self>, id: PaymentId, back: Return) -> Result<Option<String>> {
         let session = self.session(id.as_str()).await?;
         if awaits_gateway(&session)
             && let Some(mut turn) = self.turns.take(&id, For::Return).await
@@ -112,7 +108,7 @@ impl Service {
         Ok(is_paid.then(|| session.return_url()))
     }
 
-    async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying, Refused> {
+    async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying> {
         let payment = &session.payment;
         let now = self.ambient.now();
         let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;

@@ -5,7 +5,7 @@ use payments_core::{
 };
 use serde::Deserialize;
 
-use super::{Caller, Refused, Service, page_bytes::fitting};
+use super::{Caller, Refused, Result, Service, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
@@ -75,11 +75,7 @@ impl<'q> Filters<'q> {
 
 impl Service {
     /// A page of a developer's payments, newest first. If it ends early because of its length, it says where to go on.
-    pub(crate) async fn payments(
-        &self,
-        caller: &Caller,
-        query: &PaymentQuery,
-    ) -> Result<PaymentPage<PaymentJson>, Refused> {
+    pub(crate) async fn payments(&self, caller: &Caller, query: &PaymentQuery) -> Result<PaymentPage<PaymentJson>> {
         if caller.only_its_app && query.page.page() > 1 {
             let fault = "cannot be combined with a key of one app alone; go on with after";
             return Err(Invalid::field("page", ErrorCode::FieldInvalid, fault).into());
@@ -101,11 +97,7 @@ impl Service {
         Ok(found)
     }
 
-    async fn part_of_payments(
-        &self,
-        caller: &Caller,
-        query: &PaymentQuery,
-    ) -> Result<PaymentPage<PaymentJson>, Refused> {
+    async fn part_of_payments(&self, caller: &Caller, query: &PaymentQuery) -> Result<PaymentPage<PaymentJson>> {
         if let Some(after) = &query.after {
             self.store.payment_json(&caller.scope, after).await?.ok_or_else(no_such_payment)?;
         }
@@ -155,7 +147,7 @@ impl Service {
         filters: &Filters<'_>,
         page: &mut PaymentPage<PaymentJson>,
         limit: usize,
-    ) -> Result<(), Refused> {
+    ) -> Result<()> {
         let reference = filters.query.merchant_transaction_id.as_ref();
         let Some(id) = reference.and_then(|text| text.parse::<PaymentId>().ok()) else { return Ok(()) };
         // The list has passed it.
@@ -185,7 +177,7 @@ impl Service {
     }
 
     /// The value of a new payment that no other may have, unless one has it for its id.
-    pub(super) async fn unique_reference(&self, caller: &Caller, reference: &str) -> Result<Option<Lookup>, Refused> {
+    pub(super) async fn unique_reference(&self, caller: &Caller, reference: &str) -> Result<Option<Lookup>> {
         if let Ok(id) = reference.parse()
             && self.payment_with_reference(caller, &id).await?.is_some()
         {

@@ -6,7 +6,7 @@ use payments_core::{
     CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, records::Records};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Result, Service, records::Records};
 use crate::domain::Session;
 use crate::gateway::check_amount;
 use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
@@ -18,7 +18,7 @@ impl Service {
         caller: &Caller,
         params: CreatePayment,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         // Refuse now, not when the customer wants to pay.
         check_amount(params.amount, params.currency)?;
         if self.gateways.of(caller.scope.environment, params.currency).is_none() {
@@ -54,14 +54,14 @@ impl Service {
     }
 
     /// Reads a developer's payment as the API serves it.
-    pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<PaymentJson, Refused> {
+    pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<PaymentJson> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
         let payment = self.store.payment_json(&caller.scope, &id).await?;
         payment.filter(|payment| caller.sees(&payment.0)).ok_or(NO_PAYMENT)
     }
 
     /// Reads the session of a developer's payment.
-    pub(super) async fn own_session(&self, caller: &Caller, id: &str) -> Result<Session, Refused> {
+    pub(super) async fn own_session(&self, caller: &Caller, id: &str) -> Result<Session> {
         let session = self.session(id).await?;
         let is_own = session.scope() == caller.scope && caller.sees_app(session.payment.app_id.as_ref());
         if is_own { Ok(session) } else { Err(NO_PAYMENT) }
@@ -77,12 +77,7 @@ impl Service {
 
 impl Records<'_> {
     /// Commits a decision on the session `before`. `next` is the session afterwards, except for the payment.
-    pub(super) async fn commit_decision(
-        self,
-        before: &Session,
-        next: Session,
-        decision: Decision,
-    ) -> Result<Payment, Refused> {
+    pub(super) async fn commit_decision(self, before: &Session, next: Session, decision: Decision) -> Result<Payment> {
         let write = self.decided(decision, next, before, EventData::Payment)?;
         let payment = write.session.payment.clone();
         self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
@@ -90,7 +85,7 @@ impl Records<'_> {
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(self, mut next: Session) -> Result<(), Refused> {
+    pub(super) async fn commit_without_event(self, mut next: Session) -> Result<()> {
         next.keep_asking();
         let json = RawJson::of(&next.payment)?;
         let write = PaymentWrite::new(next, json, Vec::new(), None);
@@ -98,12 +93,7 @@ impl Records<'_> {
     }
 
     /// The write of a new payment, with its event.
-    pub(super) fn created(
-        self,
-        decision: Decision,
-        expires_at: Timestamp,
-        data: EventData,
-    ) -> Result<PaymentWrite, Refused> {
+    pub(super) fn created(self, decision: Decision, expires_at: Timestamp, data: EventData) -> Result<PaymentWrite> {
         let Decision { payment, postings, event } = decision;
         self.write(Session::new(payment, expires_at), postings, event, data)
     }
@@ -116,7 +106,7 @@ impl Records<'_> {
         next: Session,
         before: &Session,
         data: EventData,
-    ) -> Result<PaymentWrite, Refused> {
+    ) -> Result<PaymentWrite> {
         let Decision { payment, postings, event } = decision;
         let mut session = Session { payment, ..next };
         session.record_change(before);
@@ -130,7 +120,7 @@ impl Records<'_> {
         postings: Vec<Posting>,
         event: Option<EventKind>,
         data: EventData,
-    ) -> Result<PaymentWrite, Refused> {
+    ) -> Result<PaymentWrite> {
         let payment = &session.payment;
         let json = RawJson::of(payment)?;
         let created_at = payment.updated_at;

@@ -10,7 +10,7 @@ use tokio::{
 use webhook_verify::replay::Claimed;
 
 use super::{
-    Refused, Service,
+    Refused, Result, Service,
     check_places::CLAIMS,
     confirm::{Return, awaits_gateway},
     retry_on_conflict,
@@ -146,17 +146,17 @@ impl Service {
     }
 
     /// Refuses a signature header that fits no event of the card processor.
-    pub(crate) fn check_signature(&self, signature: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn check_signature(&self, signature: &[u8]) -> Result<()> {
         Ok(self.gateways.card_processor()?.check_signature(signature, self.ambient.now())?)
     }
 
     /// Reads an event of the card processor, if its signature fits. `None` if nothing follows.
-    pub(crate) fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>, Refused> {
+    pub(crate) fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>> {
         Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now())?)
     }
 
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
-    pub(crate) async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<(), Refused> {
+    pub(crate) async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<()> {
         let Some(StripeEvent { about, claimed }) = event else { return Ok(()) };
         let stripe = self.gateways.card_processor()?;
         match &about.refund {
@@ -175,7 +175,7 @@ impl Service {
     }
 
     /// Schedules a query of a payment's gateway for now.
-    async fn query_soon(&self, id: &PaymentId) -> Result<(), Refused> {
+    async fn query_soon(&self, id: &PaymentId) -> Result<()> {
         retry_on_conflict(|| async {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
             let now = self.ambient.now();

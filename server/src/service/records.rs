@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::PaymentId;
 
-use super::{Refused, Service, payments::NO_PAYMENT};
+use super::{Result, Service, payments::NO_PAYMENT};
 use crate::{
     ambient::Ambient,
     delivery::FanOutSignal,
@@ -43,7 +43,7 @@ impl Records<'_> {
     }
 
     /// Reads a session of any scope.
-    pub(super) async fn session(self, id: &str) -> Result<Session, Refused> {
+    pub(super) async fn session(self, id: &str) -> Result<Session> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
         self.store.session(&id).await?.ok_or(NO_PAYMENT)
     }
@@ -79,12 +79,12 @@ impl Service {
     }
 
     /// Reads a session of any scope, for routes without an API key.
-    pub(super) async fn session(&self, id: &str) -> Result<Session, Refused> {
+    pub(super) async fn session(&self, id: &str) -> Result<Session> {
         self.records().session(id).await
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(&self, next: Session) -> Result<(), Refused> {
+    pub(super) async fn commit_without_event(&self, next: Session) -> Result<()> {
         self.records().commit_without_event(next).await
     }
 }

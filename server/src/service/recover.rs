@@ -5,7 +5,7 @@ use std::time::Duration;
 use payments_core::{DeliveryStatus, RecoverWebhook, Recovered, Timestamp, WebhookId};
 use tokio::time::{Instant, sleep};
 
-use super::{Caller, Directory, Refused, Service, records::Records, webhooks::NO_WEBHOOK};
+use super::{Caller, Directory, Refused, Result, Service, records::Records, webhooks::NO_WEBHOOK};
 use crate::{
     domain::{Endpoint, Outgoing},
     store::DeliveriesFrom,
@@ -28,7 +28,7 @@ impl Service {
         caller: &Caller,
         id: &str,
         params: &RecoverWebhook,
-    ) -> Result<Recovered, Refused> {
+    ) -> Result<Recovered> {
         let endpoint = self.own_endpoint(caller, id).await?;
         loop {
             match self.recoveries.begin(&endpoint.endpoint.id, params) {
@@ -55,7 +55,7 @@ impl Directory {
         id: &str,
         since: Timestamp,
         until: Option<Timestamp>,
-    ) -> Result<u32, Refused> {
+    ) -> Result<u32> {
         let endpoint = self.store.endpoint(&id.parse().map_err(|_| NO_WEBHOOK)?).await?.ok_or(NO_WEBHOOK)?;
         let mut params = RecoverWebhook::since(since);
         // What fails while this goes on is left to another time.
@@ -80,7 +80,7 @@ impl Records<'_> {
         endpoint: &Endpoint,
         params: &RecoverWebhook,
         give_up_at: Option<Instant>,
-    ) -> Result<Recovered, Refused> {
+    ) -> Result<Recovered> {
         let (scope, endpoint) = (endpoint.scope(), &endpoint.endpoint);
         if !endpoint.is_active {
             return Err(Refused::NotResent("its webhook endpoint is not active"));
@@ -116,7 +116,7 @@ impl Records<'_> {
     }
 
     /// Waits until the endpoint's outbox is short. Returns whether it became so in time.
-    async fn has_room(self, endpoint: &WebhookId, give_up_at: Instant) -> Result<bool, Refused> {
+    async fn has_room(self, endpoint: &WebhookId, give_up_at: Instant) -> Result<bool> {
         loop {
             let pending = self.store.outbox(endpoint, MAX_PENDING).await?;
             if pending.is_all && pending.ids.len() < MAX_PENDING {
@@ -130,7 +130,7 @@ impl Records<'_> {
     }
 
     /// Sends a delivery again, if it failed and was not sent again. Returns whether it did.
-    async fn recover(self, outgoing: Outgoing) -> Result<bool, Refused> {
+    async fn recover(self, outgoing: Outgoing) -> Result<bool> {
         let has_failed = outgoing.delivery.status == DeliveryStatus::Failed;
         if !has_failed || outgoing.resent_as.is_some() || outgoing.payment.is_none() {
             return Ok(false);

@@ -14,7 +14,7 @@ use payments_core::{
 };
 
 use super::{
-    Answer, Caller, IdempotentRequest, Refused, Service, claims::Effect, payments::EventData, records::Records,
+    Answer, Caller, IdempotentRequest, Refused, Result, Service, claims::Effect, payments::EventData, records::Records,
     retry_on_conflict,
 };
 use crate::{
@@ -36,7 +36,7 @@ impl Service {
         id: &str,
         params: CreateRefund,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let session = self.own_session(caller, id).await?;
             // Refuse before claiming the key.
@@ -67,7 +67,7 @@ impl Service {
         session: &Session,
         params: &CreateRefund,
         request: Option<&IdempotentRequest>,
-    ) -> Result<PendingRefund, Refused> {
+    ) -> Result<PendingRefund> {
         if let Some(pending) = session.pending_refund.as_ref().filter(|_| !planted!(PendingRefundReplaced)) {
             return match request.zip(pending.request.as_ref()) {
                 Some((this, parts)) if this.matches(parts) => Ok(pending.clone()),
@@ -93,7 +93,7 @@ impl Service {
         id: &str,
         params: &CreateRefund,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             // Since the request claimed its key, another worker may have made this very refund, whose response the key has then.
@@ -120,7 +120,7 @@ impl Service {
     }
 
     /// Finishes a pending refund for the reconciler.
-    pub(super) async fn finish_pending_refund(&self, session: &Session) -> Result<(), Refused> {
+    pub(super) async fn finish_pending_refund(&self, session: &Session) -> Result<()> {
         let Some(pending) = &session.pending_refund else { return Ok(()) };
         self.finish_refund(session.payment.id.as_str(), &pending.id, true, None).await.map(drop)
     }
@@ -133,7 +133,7 @@ impl Service {
         refund: &RefundId,
         is_repeated: bool,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let outcome = retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let pending = session.pending_refund.as_ref().filter(|pending| pending.id == *refund);
@@ -186,7 +186,7 @@ impl Service {
     }
 
     /// Requests a manual review of a refund that failed at the gateway after it had succeeded.
-    pub(super) async fn refund_failed_later(&self, id: &PaymentId, fault: &RefundFault) -> Result<(), Refused> {
+    pub(super) async fn refund_failed_later(&self, id: &PaymentId, fault: &RefundFault) -> Result<()> {
         let RefundFault { refund, what } = fault;
         retry_on_conflict(|| async {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
@@ -217,7 +217,7 @@ impl Records<'_> {
         session: &Session,
         next: Session,
         refund: &PendingRefund,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let request = refund.request.clone().map(IdempotentRequest::of_parts);
         let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
         if answer.replayed {
@@ -234,7 +234,7 @@ impl Records<'_> {
         next: Session,
         refund: PendingRefund,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let data = EventData::Refund { reason: refund.reason.clone() };
         let params = CreateRefund { amount: refund.amount, reason: refund.reason };
         let cause = params.cause(&session.payment, refund.id)?;

@@ -7,7 +7,7 @@ use payments_core::{ErrorCode, LoggedRequest, RequestPage, RequestQuery, Timesta
 use prometheus_client::metrics::counter::Counter;
 use tokio::{task::JoinSet, time::sleep};
 
-use super::{Caller, Refused, Service, retry_on_conflict};
+use super::{Caller, Result, Service, retry_on_conflict};
 use crate::{
     domain::{LogPart, PART, Place, Scope},
     store::{Change, Write},
@@ -128,7 +128,7 @@ impl Service {
         while storing.join_next().await.is_some() {}
     }
 
-    async fn log(&self, scope: &Scope, requests: &[LoggedRequest]) -> Result<(), Refused> {
+    async fn log(&self, scope: &Scope, requests: &[LoggedRequest]) -> Result<()> {
         let stored = self.store.log_part(scope, Place::Open).await?;
         let version = stored.as_ref().map_or(0, |open| open.version + 1);
         let (full, open) = stored.unwrap_or_else(|| LogPart::first(scope.clone())).with(requests.to_vec());
@@ -142,7 +142,7 @@ impl Service {
     }
 
     /// A part of the log of the caller's scope, newest first.
-    pub(crate) async fn requests(&self, caller: &Caller, query: &RequestQuery) -> Result<RequestPage, Refused> {
+    pub(crate) async fn requests(&self, caller: &Caller, query: &RequestQuery) -> Result<RequestPage> {
         let scope = &caller.scope;
         let mut page = RequestPage::default();
         let oldest = Timestamp::from_millis(self.ambient.now().as_millis() - DAYS * 24 * 60 * 60 * 1000);
@@ -183,7 +183,7 @@ impl Service {
     }
 
     /// A full part; `None` if another one has taken its place.
-    async fn full_part(&self, scope: &Scope, number: u64) -> Result<Option<LogPart>, Refused> {
+    async fn full_part(&self, scope: &Scope, number: u64) -> Result<Option<LogPart>> {
         let found = self.store.log_part(scope, Place::of(number)).await?;
         Ok(found.filter(|part| part.number == number))
     }

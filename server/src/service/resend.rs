@@ -3,7 +3,7 @@
 use payments_core::{DeliveryId, RawJson};
 
 use super::{
-    Answer, Caller, Directory, IdempotentRequest, Record, Refused, Service, records::Records, retry_on_conflict,
+    Answer, Caller, Directory, IdempotentRequest, Record, Refused, Result, Service, records::Records, retry_on_conflict,
 };
 use crate::{
     domain::Outgoing,
@@ -17,7 +17,7 @@ impl Service {
         caller: &Caller,
         id: &str,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let known = self.records().outgoing(id).await?;
             let known = known.filter(|outgoing| outgoing.scope() == caller.scope).ok_or(NO_DELIVERY)?;
@@ -29,7 +29,7 @@ impl Service {
 
 impl Directory {
     /// As [`resend_delivery`](Service::resend_delivery), for an operator. Returns the id of the new delivery.
-    pub(super) async fn resend_any_delivery(&self, id: &str) -> Result<DeliveryId, Refused> {
+    pub(super) async fn resend_any_delivery(&self, id: &str) -> Result<DeliveryId> {
         retry_on_conflict(|| async {
             let known = self.records().outgoing(id).await?.ok_or(NO_DELIVERY)?;
             let again = self.records().again(&known).await?;
@@ -42,20 +42,20 @@ impl Directory {
 }
 
 impl Records<'_> {
-    pub(super) async fn resend(self, known: Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer, Refused> {
+    pub(super) async fn resend(self, known: Outgoing, request: Option<&IdempotentRequest>) -> Result<Answer> {
         let again = self.again(&known).await?;
         let body = RawJson::of(&again.delivery)?;
         // The dispatcher finds it within a second.
         self.commit_once(writes(known, again), body, request).await
     }
 
-    async fn outgoing(self, id: &str) -> Result<Option<Outgoing>, Refused> {
+    async fn outgoing(self, id: &str) -> Result<Option<Outgoing>> {
         let id = id.parse().map_err(|_| NO_DELIVERY)?;
         Ok(self.store.outgoing(&id).await?)
     }
 
     /// The new delivery, not yet committed.
-    async fn again(self, known: &Outgoing) -> Result<Outgoing, Refused> {
+    async fn again(self, known: &Outgoing) -> Result<Outgoing> {
         if known.is_pending() {
             return Err(Refused::NotResent("it is still pending"));
         }

@@ -1,6 +1,6 @@
 //! Bounded retries after a conflict.
 
-use super::Refused;
+use super::{Refused, Result};
 
 /// Maximum tries of a use case. Each conflict means that a concurrent change was committed.
 const MAX_TRIES: usize = 32;
@@ -9,9 +9,9 @@ const MAX_TRIES: usize = 32;
 ///
 /// # Errors
 /// [`Refused::Conflict`] after [`MAX_TRIES`] conflicts.
-pub(super) async fn retry_on_conflict<T, F>(decide: impl Fn() -> F) -> Result<T, Refused>
+pub(super) async fn retry_on_conflict<T, F>(decide: impl Fn() -> F) -> Result<T>
 where
-    F: Future<Output = Result<T, Refused>>,
+    F: Future<Output = Result<T>>,
 {
     for _ in 1..MAX_TRIES {
         match decide().await {

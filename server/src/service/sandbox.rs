@@ -7,7 +7,7 @@ use payments_core::{Environment, Slot};
 use tokio::time::sleep;
 
 use super::{
-    Refused, Service,
+    Refused, Result, Service,
     keys::{Caller, KeyLimits, SANDBOX_KEY},
     retry_on_conflict,
 };
@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 impl Service {
     /// The caller of the sandbox key, for requests without a key.
-    pub(crate) async fn sandbox(&self) -> Result<Caller, Refused> {
+    pub(crate) async fn sandbox(&self) -> Result<Caller> {
         if !self.settings.has_sandbox {
             return Err(Refused::NoSandbox("off on this server; its operator turns it on with --sandbox"));
         }
@@ -33,7 +33,7 @@ impl Service {
     }
 
     /// [`prepare_sandbox`](Self::prepare_sandbox) on a store that may go away just now.
-    pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>, Refused> {
+    pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>> {
         loop {
             match self.prepare_sandbox().await {
                 Err(error @ (Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_)))) => {
@@ -46,7 +46,7 @@ impl Service {
     }
 
     /// Creates the sandbox's workspace and key if they are missing. Returns `None` if the sandbox is off.
-    pub(crate) async fn prepare_sandbox(&self) -> Result<Option<Workspace>, Refused> {
+    pub(crate) async fn prepare_sandbox(&self) -> Result<Option<Workspace>> {
         if !self.settings.has_sandbox {
             return Ok(None);
         }

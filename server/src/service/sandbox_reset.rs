@@ -2,7 +2,7 @@
 
 use payments_core::Environment;
 
-use super::{Caller, Refused, Service, keys::SANDBOX_KEY, retry_on_conflict};
+use super::{Caller, Refused, Result, Service, keys::SANDBOX_KEY, retry_on_conflict};
 use crate::{
     domain::{ApiKey, KeyHash, Scope},
     store::{Change, Write},
@@ -10,7 +10,7 @@ use crate::{
 
 impl Service {
     /// Makes all test keys of the caller's workspace begin anew, with nothing. What they had can no longer be found.
-    pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<(), Refused> {
+    pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<()> {
         self.check_own_sandbox(caller).await?;
         let left = retry_on_conflict(|| async {
             let mut workspace = self.directory.workspace(caller.workspace_id.as_str()).await?;
@@ -31,7 +31,7 @@ impl Service {
     }
 
     /// Nobody waits any more for the webhooks of what was left behind.
-    async fn remove_endpoints(&self, left: &Scope) -> Result<(), Refused> {
+    async fn remove_endpoints(&self, left: &Scope) -> Result<()> {
         for endpoint in self.store.endpoints(left, None, usize::MAX).await? {
             match self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await.map_err(Refused::from) {
                 // A request that had begun changed or removed it.
@@ -43,7 +43,7 @@ impl Service {
     }
 
     /// Refuses a live key, and the public key of a sandbox that others use too.
-    pub(super) async fn check_own_sandbox(&self, caller: &Caller) -> Result<(), Refused> {
+    pub(super) async fn check_own_sandbox(&self, caller: &Caller) -> Result<()> {
         if caller.scope.environment != Environment::Test {
             return Err(Refused::NotOwnSandbox("only test keys have one, and this is a live key"));
         }

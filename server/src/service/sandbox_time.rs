@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use payments_core::{Advanced, Cause, DeliveryId, Page, PageRequest, PaymentId, Status, Timestamp};
 
 use super::{
-    Caller, Refused, Service,
+    Caller, Result, Service,
     payment_list::{Facts, facts},
     retry_on_conflict,
 };
@@ -20,7 +20,7 @@ const PAGE: u32 = 100;
 
 impl Service {
     /// Lets a time pass for the open sessions and the waiting deliveries of the caller's sandbox, and for nobody else.
-    pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced, Refused> {
+    pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced> {
         self.check_own_sandbox(caller).await?;
         // First find them all: a session that expires leaves the list.
         let open = |page| self.store.payments(&caller.scope, Some(&Status::Pending), page);
@@ -38,7 +38,7 @@ impl Service {
     }
 
     /// Returns how many deliveries came closer to their next attempt.
-    async fn advance_retries(&self, scope: &Scope, seconds: u32) -> Result<u32, Refused> {
+    async fn advance_retries(&self, scope: &Scope, seconds: u32) -> Result<u32> {
         let listed = first_pages(|page| self.store.deliveries(scope, None, page)).await?;
         let waiting = listed.into_iter().filter(|it| it.next_attempt_at.is_some()).map(|it| it.id);
         let mut moved = 0;
@@ -50,7 +50,7 @@ impl Service {
     }
 
     /// Returns whether the delivery moved; it may have become due meanwhile.
-    async fn advance_retry(&self, id: &DeliveryId, seconds: u32) -> Result<bool, Refused> {
+    async fn advance_retry(&self, id: &DeliveryId, seconds: u32) -> Result<bool> {
         let waiting = self.store.outgoing(id).await?;
         let Some(sooner) = waiting.and_then(|it| it.sooner(seconds, self.ambient.now())) else { return Ok(false) };
         self.commit(Change::of(Write::DeliveryChanged(Box::new(sooner)))).await?;
@@ -58,7 +58,7 @@ impl Service {
     }
 
     /// Returns whether the session expired; `None` if it was not open.
-    async fn advance_session(&self, id: &PaymentId, seconds: u32) -> Result<Option<bool>, Refused> {
+    async fn advance_session(&self, id: &PaymentId, seconds: u32) -> Result<Option<bool>> {
         let session = self.session(id.as_str()).await?;
         let Some(expires_at) = session.unattempted_expiry() else { return Ok(None) };
         let now = self.ambient.now();
@@ -75,7 +75,7 @@ impl Service {
 }
 
 /// The items of the first pages of a list.
-async fn first_pages<T, F>(list: impl Fn(PageRequest) -> F) -> Result<Vec<T>, Refused>
+async fn first_pages<T, F>(list: impl Fn(PageRequest) -> F) -> Result<Vec<T>>
 where
     F: Future<Output = Result<Page<T>, StoreError>>,
 {

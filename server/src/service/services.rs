@@ -5,7 +5,7 @@ use std::sync::Arc;
 use payments_core::{DeveloperId, Environment, PaymentId};
 use tokio::sync::watch;
 
-use super::{AdminReply, AdminRequest, Directory, Refused, Service};
+use super::{AdminReply, AdminRequest, Directory, Result, Service};
 use crate::{
     domain::{Scope, owner_of},
     metrics::Observed,
@@ -42,14 +42,14 @@ impl Services {
     ///
     /// # Errors
     /// While the server starts: nobody knows yet which keys are the sandbox's.
-    fn sandbox(&self) -> Result<Option<Sandbox>, Refused> {
+    fn sandbox(&self) -> Result<Option<Sandbox>> {
         let Some(sandbox) = &self.sandbox else { return Ok(None) };
         let begun = sandbox.borrow().clone();
         begun.map(Some).ok_or_else(|| StoreError::unavailable("the sandbox is being opened").into())
     }
 
     /// The service of the requests with a key of this scope.
-    pub(crate) fn of(&self, scope: &Scope) -> Result<Arc<Service>, Refused> {
+    pub(crate) fn of(&self, scope: &Scope) -> Result<Arc<Service>> {
         let sandbox = self.sandbox()?.filter(|sandbox| sandbox.is_of(scope));
         Ok(sandbox.map_or_else(|| Arc::clone(&self.lasting), |sandbox| sandbox.service))
     }
@@ -71,12 +71,12 @@ impl Services {
     }
 
     /// The service of demo sessions.
-    pub(crate) fn of_demo(&self) -> Result<Arc<Service>, Refused> {
+    pub(crate) fn of_demo(&self) -> Result<Arc<Service>> {
         Ok(self.sandbox()?.map_or_else(|| Arc::clone(&self.lasting), |sandbox| sandbox.service))
     }
 
     /// Reads the metrics that the server computes only on request, of both stores.
-    pub(crate) async fn observe(&self) -> Result<Observed, Refused> {
+    pub(crate) async fn observe(&self) -> Result<Observed> {
         let observed = self.lasting.observe().await?;
         match self.sandbox() {
             Ok(Some(sandbox)) => Ok(observed.with_sandbox(sandbox.service.observe().await?)),
@@ -114,7 +114,7 @@ mod tests {
     use crate::{
         domain::new_session,
         metrics::BudgetMetrics,
-        service::{Claims, in_memory::service},
+        service::{Claims, Refused, in_memory::service},
         store::{Change, PaymentWrite, Write, layout::MemoryStore},
     };
 

@@ -7,13 +7,13 @@ use payments_core::{
 use serde_json::json;
 
 use super::{
-    Caller, Refused, Service,
+    Caller, Result, Service,
     payments::{EventData, NO_PAYMENT},
 };
 
 impl Service {
     /// The data of a test event.
-    pub(super) fn test_data(&self, kind: &EventKind, caller: &Caller) -> Result<RawJson, Refused> {
+    pub(super) fn test_data(&self, kind: &EventKind, caller: &Caller) -> Result<RawJson> {
         if *kind == EventKind::TestPing {
             return Ok(RawJson::of(&json!({
                 "event": kind,
@@ -32,7 +32,7 @@ impl Service {
     }
 
     /// A payment as it is at an event of this kind. It goes the way of a live payment and reads as a test payment.
-    fn example_of(&self, kind: &EventKind, caller: &Caller) -> Result<Payment, Refused> {
+    fn example_of(&self, kind: &EventKind, caller: &Caller) -> Result<Payment> {
         let now = self.ambient.now();
         let id: PaymentId =
             format!("test_{}", PaymentId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes()))

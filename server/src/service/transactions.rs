@@ -7,7 +7,7 @@ use payments_core::{
     TransactionQuery, UnknownFields,
 };
 
-use super::{Caller, Refused, Service};
+use super::{Caller, Refused, Result, Service};
 use crate::store::{EventsFrom, TransactionEntry, TransactionsFrom};
 
 /// How many changes a request looks at, so that a filter which lets few through costs no more.
@@ -17,11 +17,7 @@ const FEE: &str = "txn_fee_";
 
 impl Service {
     /// A part of the list, newest first.
-    pub(crate) async fn transactions(
-        &self,
-        caller: &Caller,
-        query: &TransactionQuery,
-    ) -> Result<TransactionPage, Refused> {
+    pub(crate) async fn transactions(&self, caller: &Caller, query: &TransactionQuery) -> Result<TransactionPage> {
         let from = match (&query.after, query.created_before) {
             (Some(after), _) => TransactionsFrom::Event(event_of(after).ok_or_else(no_such_transaction)?),
             (None, Some(time)) => TransactionsFrom::Before(time),

@@ -10,7 +10,7 @@ use payments_core::{
 use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Failure, Secret, Tolerance, Verifier};
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Service, claims::Effect, retry_on_conflict};
+use super::{Answer, Caller, IdempotentRequest, Record, Refused, Result, Service, claims::Effect, retry_on_conflict};
 use crate::{
     delivery::LONGEST_PING,
     domain::{Endpoint, Outgoing, Permission},
@@ -24,7 +24,7 @@ impl Service {
         caller: &Caller,
         params: CreateWebhook,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         self.settings.targets.check_url(&params.url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
         if let Some(app) = &params.app_id {
             self.directory.own_app(&caller.scope.developer_id, app).await?;
@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Lists a developer's endpoints, oldest first, with their secrets if the key may write webhooks.
-    pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>, Refused> {
+    pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>> {
         let endpoints = self.store.endpoints(&caller.scope, None, usize::MAX).await?;
         let now = self.ambient.now();
         let sees_secrets = caller.may(Permission::WebhooksWrite);
@@ -78,7 +78,7 @@ impl Service {
         caller: &Caller,
         id: &str,
         params: UpdateWebhook,
-    ) -> Result<WebhookEndpoint, Refused> {
+    ) -> Result<WebhookEndpoint> {
         if let Some(url) = &params.url {
             self.settings.targets.check_url(url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
         }
@@ -101,7 +101,7 @@ impl Service {
         id: &str,
         params: RotateSecret,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let mut endpoint = self.own_endpoint(caller, id).await?;
             let now = self.ambient.now();
@@ -114,7 +114,7 @@ impl Service {
     }
 
     /// Removes an endpoint. Its pending deliveries fail without an attempt.
-    pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<(), Refused> {
+    pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
         retry_on_conflict(|| async {
             let endpoint = self.own_endpoint(caller, id).await?;
             Ok(self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
@@ -130,7 +130,7 @@ impl Service {
         id: &str,
         kind: EventKind,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         // Refuse before claiming the key.
         self.own_endpoint(caller, id).await?;
         let (caller, id, developer) = (caller.clone(), id.to_owned(), caller.scope.developer_id.clone());
@@ -152,7 +152,7 @@ impl Service {
         id: &str,
         kind: EventKind,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer> {
         let endpoint = self.own_endpoint(caller, id).await?;
         let now = self.ambient.now();
         let data = self.test_data(&kind, caller)?;
@@ -176,7 +176,7 @@ impl Service {
         }
     }
 
-    pub(super) async fn own_endpoint(&self, caller: &Caller, id: &str) -> Result<Endpoint, Refused> {
+    pub(super) async fn own_endpoint(&self, caller: &Caller, id: &str) -> Result<Endpoint> {
         let id = id.parse().map_err(|_| NO_WEBHOOK)?;
         let found = self.store.endpoint(&id).await?;
         found.filter(|endpoint| endpoint.scope() == caller.scope).ok_or(NO_WEBHOOK)
@@ -188,7 +188,7 @@ impl Service {
         caller: &Caller,
         webhook: Option<&str>,
         page: PageRequest,
-    ) -> Result<Page<Delivery>, Refused> {
+    ) -> Result<Page<Delivery>> {
         let webhook = match webhook {
             None => None,
             Some(id) => Some(self.own_endpoint(caller, id).await?.endpoint.id),
