@@ -36,7 +36,6 @@ pub(super) struct Attempts {
     metrics: Deliveries,
     /// Cancelled when the server shuts down.
     closing: CancellationToken,
-    /// When the log last said that this server is out of a resource.
     last_logged: Mutex<Option<Instant>>,
 }
 

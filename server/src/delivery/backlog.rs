@@ -40,7 +40,6 @@ impl Backlog {
         !self.is_full
     }
 
-    /// Whether no delivery is in flight or pending.
     pub(super) fn is_empty(&self) -> bool {
         self.deliveries.is_empty()
     }
@@ -85,12 +84,10 @@ impl Backlog {
         may_be_sent
     }
 
-    /// Records that the next delivery could not be loaded.
     pub(super) fn unreadable(&mut self, id: &DeliveryId) {
         self.set(id, State::Unreadable);
     }
 
-    /// Records that a delivery has left the outbox.
     pub(super) fn finished(&mut self, id: &DeliveryId) {
         self.deliveries.remove(id);
     }

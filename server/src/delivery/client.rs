@@ -29,7 +29,6 @@ const IDLE: Duration = Duration::from_secs(4);
 /// Maximum length of a response's head, and of what is read at a time.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// The body of a request.
 pub(crate) type Body = Full<Bytes>;
 
 /// Sends requests to endpoints.
@@ -42,7 +41,6 @@ pub(crate) trait Endpoints: Send + Sync {
 /// Builds a request, signed at that moment.
 pub(crate) type RequestBuilder<'r> = dyn Fn() -> Result<Request<Body>, Fault> + Sync + 'r;
 
-/// Sends requests to endpoints by the network.
 pub(super) struct HttpClient {
     pooled: Client<Connector, Body>,
     /// Opens a connection for each request and closes it afterwards.

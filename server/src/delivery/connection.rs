@@ -44,7 +44,6 @@ enum State {
 }
 
 impl Traffic {
-    /// Records a response.
     pub(super) fn answered(&self) {
         self.0.lock().state = State::Idle;
     }

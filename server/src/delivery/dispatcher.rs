@@ -25,7 +25,6 @@ use crate::{
 
 /// How often the dispatcher polls for unclaimed lanes. A new delivery of this process starts its lane at once.
 const POLL: Duration = Duration::from_secs(1);
-/// How many lanes one poll claims.
 const LANES_PER_POLL: usize = 1024;
 
 /// Calls the endpoints whose outboxes are not empty.

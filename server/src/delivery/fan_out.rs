@@ -48,7 +48,6 @@ pub(crate) struct FanOutSignal {
 }
 
 impl FanOutSignal {
-    /// Starts a round of the fan-out.
     pub(crate) fn notify(&self) {
         self.new_event.notify_one();
     }
@@ -62,7 +61,6 @@ impl FanOutSignal {
     }
 }
 
-/// The fan-out worker.
 pub(crate) struct FanOut {
     pub(crate) store: Arc<Store>,
     pub(crate) ambient: Arc<dyn Ambient>,

@@ -58,7 +58,6 @@ impl Fault {
         failed(DeliveryErrorCode::ConnectionFailed, format!("the endpoint could not be reached: {why}"))
     }
 
-    /// A DNS lookup failed.
     pub(super) fn of_lookup(error: &io::Error) -> Self {
         // The system's resolver may hide that it could not open a socket.
         let no_socket = || Exhausted::from_io(&UdpSocket::bind(("127.0.0.1", 0)).err()?, false);
@@ -68,7 +67,6 @@ impl Fault {
         }
     }
 
-    /// A TCP connection failed.
     pub(super) fn of_tcp(error: &io::Error, is_ipv6_literal: bool) -> Self {
         match (Exhausted::from_io(error, is_ipv6_literal), error.kind()) {
             (Some(exhausted), _) => exhausted.into(),
@@ -84,7 +82,6 @@ impl Fault {
         failed(DeliveryErrorCode::TlsFailed, format!("the TLS handshake with the endpoint failed: {error}"))
     }
 
-    /// Whether the response was not valid HTTP.
     pub(super) fn is_invalid_response(&self) -> bool {
         matches!(self, Self::Delivery(error) if error.code == DeliveryErrorCode::InvalidResponse)
     }
@@ -113,7 +110,6 @@ impl From<ClientError> for Fault {
     }
 }
 
-/// An error and its sources.
 pub(super) fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     successors(Some(error), |error| Error::source(*error))
 }

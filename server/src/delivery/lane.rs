@@ -21,7 +21,6 @@ use crate::{
     store::{Claim, StoreError},
 };
 
-/// A running lane.
 pub(super) struct Lane {
     attempts: Arc<Attempts>,
     endpoint: WebhookId,

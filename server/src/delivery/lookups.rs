@@ -22,15 +22,12 @@ use tokio::{
 
 use super::fault::{Exhausted, Fault};
 
-/// Concurrent lookups.
 const MAX_LOOKUPS: usize = 64;
-/// Concurrent lookups of one developer.
 const PER_DEVELOPER: usize = 16;
 /// How long a delivery attempt waits for its lookup to start.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
-    /// The delivery attempt of this task.
     pub(super) static ATTEMPT: DeliveryAttempt;
 }
 
@@ -67,7 +64,6 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Uses the system's resolver.
     pub(super) fn system() -> Self {
         Self::with_resolver(|name| Ok((name, 0).to_socket_addrs()?.collect()))
     }
@@ -76,7 +72,6 @@ impl Lookups {
         Self { all: Arc::new(Semaphore::new(MAX_LOOKUPS)), per_developer: Arc::default(), system: Arc::new(system) }
     }
 
-    /// The developers with lookups in progress.
     #[cfg(test)]
     pub(super) fn developers(&self) -> Vec<Option<DeveloperId>> {
         self.per_developer.lock().keys().cloned().collect()

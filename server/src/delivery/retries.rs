@@ -14,12 +14,9 @@ use crate::{
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
 
-/// How often the worker polls.
 const POLL: Duration = Duration::from_secs(1);
-/// How many deliveries are claimed at a time.
 const AT_A_TIME: usize = 64;
 
-/// The worker.
 pub(crate) struct DueRetries {
     pub(crate) store: Arc<Store>,
     pub(crate) ambient: Arc<dyn Ambient>,

@@ -22,15 +22,11 @@ use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::Sl
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
 /// The same with the waits for a free DNS lookup, at most two.
 pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
-/// How long a test ping waits for a free slot.
 const PING_SLOT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Limits a test ping.
 pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_SLOT_TIMEOUT);
-/// How much of a response body is read and stored.
 const STORED_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
 
-/// Makes delivery attempts.
 pub(crate) struct Sender {
     pub(super) ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,

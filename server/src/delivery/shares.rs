@@ -45,7 +45,6 @@ impl<D: Clone + Ord + Hash, W> Shares<D, W> {
         Self { free: all, reserve, developers: HashMap::new(), order: BTreeSet::new(), arrivals: 0 }
     }
 
-    /// Adds a waiter for a slot.
     pub(super) fn enqueue(&mut self, developer: D, waiter: W) {
         self.arrivals += 1;
         let arrival = self.arrivals;

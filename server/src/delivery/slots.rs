@@ -30,7 +30,6 @@ impl Slots {
         Arc::new(Self { shares: Mutex::new(Shares::new(all, RESERVE_KIB)), gauges })
     }
 
-    /// Waits for a slot.
     pub(super) async fn acquire(self: Arc<Self>, holder: Holder) -> Slot {
         loop {
             let (waiter, granted) = oneshot::channel();

@@ -39,7 +39,6 @@ pub(crate) struct TargetPolicy {
     own: Option<Arc<Own>>,
 }
 
-/// Where this server itself can be reached.
 #[derive(Debug, PartialEq, Eq)]
 struct Own {
     base_url: Option<Url>,
@@ -92,7 +91,6 @@ pub(crate) enum TargetFault {
 }
 
 impl TargetFault {
-    /// The API's code for this fault of a field.
     pub(crate) fn code(self) -> ErrorCode {
         match self {
             Self::NotAUrl => ErrorCode::UrlInvalid,
@@ -136,7 +134,6 @@ impl TargetPolicy {
         if self.own.as_ref().is_some_and(|own| own.is_at(&url)) { Err(TargetFault::Own) } else { Ok(url) }
     }
 
-    /// Whether webhooks may be sent to this address.
     pub(super) fn allows(&self, address: IpAddr) -> bool {
         is_public(address) || (self.allow_local && address.is_loopback())
     }

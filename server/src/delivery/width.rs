@@ -25,12 +25,10 @@ impl Width {
         Self { width: Self::FIRST, steady_from: Self::MAX, answers: 0 }
     }
 
-    /// How many requests may be in flight.
     pub(super) const fn get(&self) -> usize {
         self.width
     }
 
-    /// The endpoint responded in time.
     pub(super) fn answered(&mut self) {
         self.answers += 1;
         if self.width < self.steady_from || self.answers >= self.width * Self::ROUNDS {
@@ -39,7 +37,6 @@ impl Width {
         }
     }
 
-    /// The endpoint did not respond in time.
     pub(super) fn unanswered(&mut self) {
         *self = Self { width: 1.max(self.width / 2), steady_from: 1.max(self.width / 2), answers: 0 };
     }

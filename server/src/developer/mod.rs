@@ -32,7 +32,6 @@ fn client(args: &ApiArgs) -> Result<Client, CommandError> {
     Ok(Client::builder(key).base_url(args.api.as_str().trim_end_matches('/')).build()?)
 }
 
-/// Whether a URL leads to this machine.
 fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, i128)", into = "(u64, u64, i128)")]
 pub(crate) struct DayTotals {
-    /// How many were created.
     pub(crate) created: u64,
     /// How many of these were ever paid.
     pub(crate) paid: u64,

@@ -9,7 +9,6 @@ use super::Brand;
 /// A developer app, how it looks, and the version of its record.
 #[derive(Debug, Clone)]
 pub(crate) struct App {
-    /// Number of changes so far, for optimistic locking.
     pub(crate) version: u64,
     pub(crate) brand: Brand,
     pub(crate) app: DeveloperApp,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Session;
 
-/// How many attempts a payment may have.
 pub(crate) const MAX_ATTEMPTS: usize = 10;
 /// How soon the server first asks about an attempt that ended.
 const FIRST_INTERVAL_MILLIS: i64 = 3_000;
@@ -21,7 +20,6 @@ const SILENCE_MILLIS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// The longest interval between two questions that get no answer.
 pub(crate) const LONGEST_SILENT_BACKOFF_MILLIS: i64 = 60 * 60 * 1000;
 
-/// A gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum GatewayName {
@@ -56,7 +54,6 @@ pub(crate) struct GatewayAttempt {
     pub(crate) gateway: GatewayName,
     /// Our reference for the attempt at the gateway, unique among all attempts.
     pub(crate) invoice: String,
-    /// The gateway's id of the attempt.
     pub(crate) external_id: String,
     /// The gateway's page where the customer pays.
     pub(crate) customer_url: String,

@@ -43,7 +43,6 @@ impl Colour {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// The relative luminance of WCAG 2.2.
     fn luminance(self) -> f64 {
         let [red, green, blue] = self.0.map(|part| {
             let part = f64::from(part) / 255.0;
@@ -60,7 +59,6 @@ impl fmt::Display for Colour {
     }
 }
 
-/// Why a text is not a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be # and six hexadecimal digits, such as #0a7d4f")]
 pub(crate) struct ColourError;
@@ -91,7 +89,6 @@ impl LogoUrl {
     }
 }
 
-/// Why a text is not a logo's URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LogoUrlError {
     #[error("must be an absolute URL of an image, such as https://shop.example/logo.svg")]
@@ -145,7 +142,6 @@ pub(crate) enum Edit<T> {
 }
 
 impl<T> Edit<T> {
-    /// Makes the change.
     pub(crate) fn apply_to(self, value: &mut Option<T>) {
         *value = match self {
             Self::Set(new) => Some(new),

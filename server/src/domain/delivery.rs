@@ -11,7 +11,6 @@ use super::{Scope, is_first};
 /// A delivery with its environment and its event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
-    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) environment: Environment,

@@ -10,7 +10,6 @@ use super::{Scope, is_first};
 /// A webhook endpoint and the environment whose events it gets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Endpoint {
-    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) environment: Environment,
@@ -26,7 +25,6 @@ pub(crate) struct Endpoint {
     pub(crate) failing_since: Option<Timestamp>,
 }
 
-/// A secret that was replaced.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PreviousSecret {
     secret: SigningSecret,

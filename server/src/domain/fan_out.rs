@@ -23,7 +23,6 @@ pub(crate) struct PendingEvent {
 }
 
 impl PendingEvent {
-    /// A new event of a payment.
     pub(crate) fn new(
         session: &Session,
         id: EventId,

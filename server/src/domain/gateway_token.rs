@@ -8,7 +8,6 @@ use super::is_first;
 /// A gateway's stored token, encrypted under the gateway's secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredToken {
-    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     /// Which account at the gateway the token is for. Earlier versions did not write it: then it is the server's.

@@ -33,7 +33,6 @@ pub(crate) fn lease_runs(until: Timestamp, length_millis: i64, now: Timestamp) -
 }
 
 impl KeyClaim {
-    /// Whether the claim's lease still runs.
     pub(crate) fn runs_at(&self, now: Timestamp) -> bool {
         lease_runs(self.until, self.until.as_millis() - self.claimed_at.as_millis(), now)
     }

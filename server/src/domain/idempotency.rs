@@ -33,7 +33,6 @@ pub(crate) struct KeyClaim {
     /// See [`StoredResponse::fingerprint`].
     pub(crate) fingerprint: String,
     pub(crate) claimed_at: Timestamp,
-    /// When the lease ends.
     pub(crate) until: Timestamp,
 }
 

@@ -35,7 +35,6 @@ pub(crate) fn owner_of(developer: &DeveloperId) -> DeveloperId {
 /// A merchant: one workspace, one developer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Workspace {
-    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) id: WorkspaceId,
@@ -85,7 +84,6 @@ impl fmt::Debug for KeyHash {
 /// The record of an API key, without the key itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ApiKey {
-    /// Number of changes so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) id: KeyId,
@@ -148,7 +146,6 @@ impl ApiKey {
         app.is_some() && app == self.app_id.as_ref()
     }
 
-    /// Whether the key may do what needs this permission.
     pub(crate) fn may(&self, needed: Permission) -> bool {
         self.permissions.as_ref().is_none_or(|granted| granted.iter().any(|permission| permission.grants(needed)))
     }

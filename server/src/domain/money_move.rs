@@ -53,7 +53,6 @@ impl BothBalances {
         }
     }
 
-    /// The balances after a move.
     pub(crate) fn after(self, money: &MoneyMove) -> Self {
         match money.currency {
             Currency::Bdt => Self { bdt: self.bdt + money.net(), ..self },

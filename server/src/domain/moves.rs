@@ -49,7 +49,6 @@ impl Session {
         }
     }
 
-    /// Why the status changed.
     fn cause_since(&self, before: &Self, kind: &TimelineKind) -> String {
         let was_decided = before.needs_manual_review() && !self.needs_manual_review();
         let last_ended = self.ended_attempts.last().map(|ended| &ended.attempt);

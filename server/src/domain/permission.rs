@@ -7,11 +7,8 @@ use super::stored_as_text;
 /// A permission, as `keys create --scope` names it. Whoever may write a kind of record may read it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// Retrieve and list payments.
     PaymentsRead,
-    /// Create payments.
     PaymentsWrite,
-    /// Refund payments.
     RefundsWrite,
     /// Retrieve the account, its balance, its apps and its keys.
     AccountRead,
@@ -64,7 +61,6 @@ impl fmt::Display for Permission {
     }
 }
 
-/// The text is no scope of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it must be one of {}", Permission::ALL.map(Permission::as_str).join(", "))]
 pub(crate) struct UnknownPermission;

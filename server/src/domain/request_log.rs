@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Scope, is_first};
 
-/// How many requests a part has.
 pub(crate) const PART: usize = 32;
 /// How many full parts are kept. Each further one takes the place of the oldest.
 const PARTS: u64 = 1000;
@@ -13,7 +12,6 @@ const PARTS: u64 = 1000;
 /// A part of a scope's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPart {
-    /// Number of changes of this place so far, for optimistic locking.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(crate) version: u64,
     pub(crate) scope: Scope,
@@ -30,17 +28,14 @@ pub(crate) struct LogPart {
 pub(crate) enum Place {
     /// The newest part, which is not full.
     Open,
-    /// A place of the ring.
     Ring(u64),
 }
 
 impl Place {
-    /// The place of a full part.
     pub(crate) fn of(number: u64) -> Self {
         Self::Ring(number % PARTS)
     }
 
-    /// The key of a place of a scope's log.
     pub(crate) fn key_in(self, scope: &Scope) -> String {
         let Scope { developer_id, environment } = scope;
         match self {

@@ -11,9 +11,7 @@ use super::{EndedAttempt, GatewayAttempt, IdempotencyKey, Move, Scope};
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Session {
-    /// Number of changes so far, for optimistic locking.
     pub(crate) version: u64,
-    /// When the session expires.
     pub(crate) expires_at: Timestamp,
     #[serde(serialize_with = "Brief::serialize_brief")]
     pub(crate) payment: Payment,
@@ -29,19 +27,16 @@ pub(crate) struct Session {
     /// A refund that the gateway has not confirmed yet.
     #[serde(rename = "refund_asked", default, skip_serializing_if = "Option::is_none")]
     pub(crate) pending_refund: Option<PendingRefund>,
-    /// The manual settlements of refunds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) settlements: Vec<ManualSettlement>,
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<ManualReview>,
-    /// What happened to the payment, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) moves: Vec<Move>,
 }
 
 impl Session {
-    /// The session of a new payment.
     pub(crate) fn new(payment: Payment, expires_at: Timestamp) -> Self {
         Self {
             version: 0,
@@ -91,7 +86,6 @@ impl Session {
         self.payment.refunds.iter().filter(|refund| refund.status == RefundStatus::PendingSettlement)
     }
 
-    /// Whether a refund needs manual settlement.
     pub(crate) fn needs_manual_settlement(&self) -> bool {
         self.unsettled_refunds().next().is_some()
     }
@@ -154,9 +148,7 @@ impl PendingRefund {
 /// A refund that a person sent by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ManualSettlement {
-    /// The refund.
     pub(crate) refund: RefundId,
-    /// The reference of the transfer.
     pub(crate) reference: String,
     pub(crate) settled_at: Timestamp,
 }

@@ -49,9 +49,7 @@ fn is_certain(code: &str) -> bool {
         || matches!(number, 2009..=2019 | 2023 | 2037..=2041 | 2043..=2046 | 2057..=2059)
 }
 
-/// The customer cancelled.
 const CANCELLED: &str = "2069";
-/// The gateway is under maintenance.
 const MAINTENANCE: &str = "503";
 
 /// Any bKash response. It has one shape for success and four for failure, most of them with status 200.

@@ -51,7 +51,6 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// The network.
 pub(super) struct Network(pub(super) Client);
 
 #[async_trait]
@@ -70,7 +69,6 @@ impl Transport for Network {
     }
 }
 
-/// Sends requests to one gateway.
 pub(super) struct GatewayClient {
     gateway: GatewayName,
     /// Builds the requests.
@@ -80,7 +78,6 @@ pub(super) struct GatewayClient {
     calls: GatewayCalls,
 }
 
-/// A complete response.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,

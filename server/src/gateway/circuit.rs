@@ -5,7 +5,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Consecutive failures that open the circuit.
 const FAILURE_THRESHOLD: u32 = 8;
 /// How long the circuit stays open before one call may try.
 const OPEN_FOR: Duration = Duration::from_secs(5);
@@ -44,7 +43,6 @@ impl Circuit {
         }
     }
 
-    /// Whether calls are refused.
     pub(super) fn is_open(&self) -> bool {
         self.0.lock().open_until.is_some()
     }

@@ -27,7 +27,6 @@ pub(crate) enum BeginOutcome {
     Rejected(Rejection),
 }
 
-/// The parameters of a new gateway attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptRequest<'o> {
     pub(crate) payment: &'o Payment,
@@ -39,9 +38,7 @@ pub(crate) struct AttemptRequest<'o> {
     pub(crate) return_url: &'o str,
     /// The customer's wallet number, if known.
     pub(crate) phone: Option<&'o str>,
-    /// When the checkout session expires.
     pub(crate) expires_at: Timestamp,
-    /// The current time.
     pub(crate) now: Timestamp,
 }
 
@@ -67,7 +64,6 @@ pub(crate) enum AttemptState {
     Discrepancy { what: String, transaction: Option<String> },
 }
 
-/// The outcome of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CaptureOutcome {
     /// The gateway reports this state.
@@ -78,7 +74,6 @@ pub(crate) enum CaptureOutcome {
     Refused { ended: AttemptState, refusal: Refusal },
 }
 
-/// The outcome of a refund.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RefundOutcome {
     /// The money goes back, now or later.
@@ -87,7 +82,6 @@ pub(crate) enum RefundOutcome {
     Refused(Refusal),
 }
 
-/// How a gateway refunds payments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefundWay {
     /// The gateway sends the money back.
@@ -96,11 +90,9 @@ pub(crate) enum RefundWay {
     Manual,
 }
 
-/// A payment gateway.
 #[async_trait]
 pub(crate) trait Gateway: Send + Sync {
     fn name(&self) -> GatewayName;
-    /// The payment method it offers.
     fn method(&self) -> PaymentMethod;
     /// Creates a gateway attempt. The caller must store it before it sends the customer there.
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError>;
@@ -116,7 +108,6 @@ pub(crate) trait Gateway: Send + Sync {
     }
     /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
-    /// How it refunds payments.
     fn refund_way(&self) -> RefundWay {
         RefundWay::Manual
     }
@@ -133,7 +124,6 @@ pub(crate) trait Gateway: Send + Sync {
     }
 }
 
-/// The parameters of a refund.
 #[derive(Debug)]
 pub(crate) struct RefundRequest<'r> {
     /// The refund's id: the idempotency key at the gateway.

@@ -20,7 +20,6 @@ pub(crate) struct BkashCredentials {
     pub(super) password: SecretString,
 }
 
-/// A Stripe account.
 #[derive(Debug, Clone)]
 pub(crate) struct StripeCredentials {
     pub(super) base_url: String,

@@ -28,7 +28,6 @@ impl GatewayError {
     }
 }
 
-/// The gateways cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewaySetupError {
     #[error("cannot set up the HTTP client for the gateways: {0}")]

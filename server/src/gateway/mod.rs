@@ -68,7 +68,6 @@ pub(crate) fn check_amount(amount: Amount, currency: Currency) -> Result<(), Inv
     Err(Invalid::field("amount", ErrorCode::AmountInvalid, fault))
 }
 
-/// The gateways of this server.
 pub(crate) struct Gateways {
     bkash: Option<Bkash>,
     stripe: Option<Stripe>,

@@ -12,7 +12,6 @@ use super::{
     proxy::{self, GatewayProxy},
 };
 
-/// How long a gateway may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What came of a request to a gateway.

@@ -18,7 +18,6 @@ impl GatewayProxy {
         }
     }
 
-    /// Whether an address holds a password.
     pub(crate) fn has_password(address: &str) -> bool {
         Url::parse(address).is_ok_and(|url| url.password().is_some())
     }

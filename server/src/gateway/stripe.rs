@@ -38,7 +38,6 @@ use crate::domain::{GatewayAttempt, GatewayName};
 /// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
 pub(super) const LIMITS: AmountLimits =
     AmountLimits { least: Amount::from_minor(50), most: Amount::from_minor(99_999_999) };
-/// The API version of these types.
 const VERSION: &str = "2025-03-31.basil";
 /// A Stripe session expires between half an hour and a day after its creation.
 const MIN_SESSION_SECONDS: u64 = 31 * 60;
@@ -226,7 +225,6 @@ pub(crate) struct StripeEvent<'s> {
     pub(crate) claimed: Option<Claimed<'s, MemoryClaims>>,
 }
 
-/// Why an event was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EventFault {
     #[error("this server has no card processor configured")]

@@ -33,7 +33,6 @@ impl Service {
         })
     }
 
-    /// The balances in the key's environment.
     pub(crate) async fn balance(&self, caller: &Caller) -> Result<Balances> {
         Ok(self.totals(caller).await?.0)
     }
@@ -91,12 +90,10 @@ impl Service {
 }
 
 impl Directory {
-    /// A workspace by its id.
     pub(super) async fn workspace(&self, id: &str) -> Result<Workspace> {
         self.store.workspace(id).await?.ok_or(Refused::NotFound { what: Record::Workspace })
     }
 
-    /// One of a developer's apps.
     pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp> {
         self.store.app(&owner_of(developer), id).await?.map(|app| app.app).ok_or(NO_APP)
     }

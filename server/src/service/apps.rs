@@ -72,7 +72,6 @@ impl Directory {
         .await
     }
 
-    /// An app of any workspace.
     async fn any_app(&self, id: &AppId) -> Result<App> {
         for workspace in self.store.workspaces().await? {
             if let Some(app) = self.store.app(&workspace.developer_id, id).await? {

@@ -26,7 +26,6 @@ const OF_A_DEVELOPER: usize = AT_A_GATEWAY / 2;
 /// A developer's payments at one gateway. A currency has one gateway.
 type Own = (Currency, DeveloperId);
 
-/// The places of a server.
 pub(crate) struct CheckPlaces {
     claims: Arc<Budget<DeveloperId>>,
     bdt: Arc<Semaphore>,

@@ -12,13 +12,11 @@ use crate::{
     store::{Change, StoreError, Write},
 };
 
-/// After how many seconds a demo session expires.
 const DEMO_TTL_SECONDS: u32 = 3600;
 
 /// A checkout session, with what only the checkout page may show.
 pub(crate) struct CheckoutView {
     pub(crate) session: CheckoutSession,
-    /// How the developer app looks.
     pub(crate) brand: Brand,
     /// The merchant's reference, if the merchant gave one.
     pub(crate) order: Option<String>,
@@ -47,7 +45,6 @@ impl Receipt {
 }
 
 impl Service {
-    /// Reads what the checkout page shows.
     pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView> {
         let session = self.session(id).await?;
         let now = self.ambient.now();
@@ -147,7 +144,6 @@ impl Service {
         self.end(id, Cause::CustomerLeft).await.map(drop)
     }
 
-    /// Simulates the outcome of a test session.
     pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation> {
         Ok(Simulation::of(&self.end(id, Cause::Simulated(simulate.outcome)).await?))
     }

@@ -26,14 +26,10 @@ pub(crate) struct Return {
 /// What a customer's return says about its attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// Nothing.
     #[default]
     None,
-    /// The customer approved it.
     Approved,
-    /// The customer could not pay.
     CouldNotPay,
-    /// The customer cancelled it.
     Cancelled,
 }
 
@@ -46,15 +42,10 @@ const CANCEL_DELAY_MILLIS: i64 = 60_000;
 
 /// What the server does after a query.
 enum Step {
-    /// Capture the money.
     Capture,
-    /// Cancel the attempt.
     Cancel,
-    /// Query again later.
     Wait(WaitsFor),
-    /// Change the payment's state.
     Change(Cause),
-    /// Request a manual review.
     Review(String),
 }
 

@@ -38,7 +38,6 @@ impl Service {
         Ok(page(items, chosen))
     }
 
-    /// An event by its id.
     pub(crate) async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson> {
         let id: EventId = id.parse().map_err(|_| NO_EVENT)?;
         let payment = self.store.payment_of_event(&caller.scope, &id).await?.ok_or(NO_EVENT)?;

@@ -8,7 +8,6 @@ use crate::{
     store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work, Write},
 };
 
-/// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum sessions per poll, so that payments do not wait behind many expiries.
 const BATCH_SIZE: usize = 200;

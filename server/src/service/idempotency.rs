@@ -11,7 +11,6 @@ use super::{Refused, Result, Service, canonical, records::Records};
 use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
 use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Write};
 
-/// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotentRequest {
     key: IdempotencyKey,
@@ -21,10 +20,8 @@ pub(crate) struct IdempotentRequest {
     claim: ClaimEnd,
 }
 
-/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// The body.
     pub(crate) body: RawJson,
     /// Whether this is the stored response of an earlier request with the same key.
     pub(crate) replayed: bool,
@@ -51,7 +48,6 @@ impl IdempotentRequest {
         self.fingerprint == fingerprint
     }
 
-    /// Whether these stored parts are of this request.
     pub(super) fn matches(&self, parts: &(IdempotencyKey, String)) -> bool {
         self.key == parts.0 && self.fingerprint == parts.1
     }

@@ -69,7 +69,6 @@ impl KeyUses {
     }
 }
 
-/// The beginning of a time's minute.
 fn minute_of(at: Timestamp) -> Timestamp {
     let millis = at.as_millis();
     Timestamp::from_millis(millis - millis.rem_euclid(60_000)).unwrap_or(at)

@@ -11,7 +11,6 @@ use crate::{
 
 const CONFIRMED: Cause = Cause::GatewayConfirmed;
 
-/// A refund that needs manual settlement.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RefundRow {
@@ -26,7 +25,6 @@ pub(crate) struct RefundRow {
     pub(crate) created_at: Timestamp,
 }
 
-/// A payment that needs manual review.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewRow {

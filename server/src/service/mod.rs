@@ -86,21 +86,16 @@ pub(crate) use webhooks::verify_signature;
 pub(crate) struct Settings {
     /// The server's public URL, without a trailing slash.
     pub(crate) base_url: String,
-    /// After how many seconds a checkout session expires.
     pub(crate) session_ttl_seconds: u32,
     /// After how many days a delivery is redacted; never if `None`.
     pub(crate) delivery_body_days: Option<u16>,
-    /// The platform's share of each payment.
     pub(crate) fee_rate: FeeRate,
-    /// The timeout of one gateway call.
     pub(crate) gateway_timeout: Duration,
-    /// The addresses that webhooks may be sent to.
     pub(crate) targets: TargetPolicy,
     /// Whether the public sandbox key and demo sessions work.
     pub(crate) has_sandbox: bool,
     /// Whether only this machine can reach the server.
     pub(crate) is_local: bool,
-    /// Maximum webhook endpoints per developer and environment.
     pub(crate) max_webhook_endpoints: usize,
 }
 
@@ -191,63 +186,47 @@ pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
 /// Why a use case refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    /// The request does not validate.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The API key has expired.
     #[error("this API key has expired; create a new one")]
     KeyExpired,
     /// The record does not exist or belongs to someone else. The caller cannot tell which.
     #[error("no {what} has this id")]
     NotFound { what: Record },
-    /// The payment's state does not allow it.
     #[error(transparent)]
     Payment(#[from] Refusal),
-    /// The sandbox cannot be used.
     #[error("the sandbox is {0}")]
     NoSandbox(&'static str),
-    /// The key has no sandbox of its own.
     #[error("this sandbox stays as it is: {0}")]
     NotOwnSandbox(&'static str),
-    /// The idempotency key belongs to another request.
     #[error(
         "this Idempotency-Key was used with another request; repeat that request exactly, or use a new key for this one"
     )]
     IdempotencyKeyReused,
-    /// No gateway of this server takes live payments in this currency.
     #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
     NoGateway(Currency),
-    /// The gateway did not answer what it was asked.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// The gateway refused.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// A gateway's event is not authentic, or this server cannot verify it.
     #[error(transparent)]
     Event(#[from] EventFault),
-    /// An earlier request for the same refund is in progress.
     #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
     RefundInProgress,
-    /// The payment's reference must be unique, and another payment has it.
     #[error("another payment has this merchantTransactionId; list the payments with it to find the first")]
     ReferenceUsed,
-    /// The developer has reached the endpoint limit.
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
     TooManyEndpoints { at_most: usize },
-    /// A delivery cannot be sent again.
     #[error("this delivery cannot be sent again: {0}")]
     NotResent(&'static str),
     /// Another request with the same key is in progress for longer than its time limit.
     #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
     KeyInProgress,
-    /// The developer has its share of the effects in progress outside the store.
     #[error(
         "you have as many test pings or refunds in progress as this server allows: half of {at_most}, or less while others need \
          them; nothing was done, try again in a moment"
     )]
     TooManyEffects { at_most: i64 },
-    /// The endpoint has many deliveries in its outbox.
     #[error(
         "the endpoint has {at_most} deliveries pending or more; nothing was sent again, try again when it has taken them"
     )]
@@ -255,10 +234,8 @@ pub(crate) enum Refused {
     /// A concurrent change was committed first. Use cases retry, so callers do not see this.
     #[error("the payment has changed meanwhile; try again")]
     Conflict,
-    /// The database went away during the commit.
     #[error("the server lost its database while it saved this; send the request again, with the same Idempotency-Key")]
     OutcomeUnknown,
-    /// The store cannot answer now.
     #[error("{}", .0.for_callers())]
     Unavailable(#[from] StoreError),
 }

@@ -4,7 +4,6 @@ use payments_core::{RawStatus, Timestamp};
 
 use crate::domain::{LATE_MONEY_MILLIS, LONGEST_CUSTOMER_BACKOFF_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS};
 
-/// The first backoff interval.
 pub(super) const FIRST_BACKOFF_MILLIS: i64 = 3_000;
 /// The longest backoff interval while the payment waits for the gateway.
 const LONGEST_GATEWAY_BACKOFF_MILLIS: i64 = 60_000;
@@ -15,7 +14,6 @@ const UNKNOWN_AGE_MILLIS: i64 = 60 * 60 * 1000;
 /// What a processing payment waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitsFor {
-    /// The customer.
     Customer,
     /// The gateway, which has not captured the approved money yet.
     Gateway,

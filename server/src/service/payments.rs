@@ -60,7 +60,6 @@ impl Service {
         payment.filter(|payment| caller.sees(&payment.0)).ok_or(NO_PAYMENT)
     }
 
-    /// Reads the session of a developer's payment.
     pub(super) async fn own_session(&self, caller: &Caller, id: &str) -> Result<Session> {
         let session = self.session(id).await?;
         let is_own = session.scope() == caller.scope && caller.sees_app(session.payment.app_id.as_ref());

@@ -7,7 +7,6 @@ use payments_core::Timestamp;
 use super::Service;
 use crate::{domain::StoredResponse, poll::poll, store::Prunable};
 
-/// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum records per change, so that payments do not wait long behind it.
 const BATCH_SIZE: usize = 256;

@@ -21,7 +21,6 @@ use crate::{
     store::{Claim, LEASE_SECONDS, Lease, Queue, Work, renew_until_lost},
 };
 
-/// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a claim on a due payment ended.

@@ -73,7 +73,6 @@ impl Service {
         Records { store: &self.store, ambient: &*self.ambient, fan_out: Some(&self.fan_out) }
     }
 
-    /// Commits a change of this service's records.
     pub(super) async fn commit(&self, change: Change) -> Result<(), CommitError> {
         self.records().commit(change).await
     }

@@ -20,7 +20,6 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// The code if no record has the id.
     fn not_found(self) -> ErrorCode {
         match self {
             Self::Payment => ErrorCode::PaymentNotFound,

@@ -14,7 +14,6 @@ use super::{
 use crate::domain::{KeyHash, Workspace};
 use crate::store::{Change, StoreError, Write};
 
-/// The pause between two tries to create the sandbox.
 const AGAIN: Duration = Duration::from_secs(2);
 
 impl Service {

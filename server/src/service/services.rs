@@ -12,7 +12,6 @@ use crate::{
     store::StoreError,
 };
 
-/// The services of a server.
 pub(crate) struct Services {
     pub(crate) lasting: Arc<Service>,
     /// The sandbox's, if it has a store of its own. `None` in it while the server starts.
@@ -70,7 +69,6 @@ impl Services {
         Arc::clone(&self.lasting)
     }
 
-    /// The service of demo sessions.
     pub(crate) fn of_demo(&self) -> Result<Arc<Service>> {
         Ok(self.sandbox()?.map_or_else(|| Arc::clone(&self.lasting), |sandbox| sandbox.service))
     }

@@ -12,7 +12,6 @@ use super::{
 };
 
 impl Service {
-    /// The data of a test event.
     pub(super) fn test_data(&self, kind: &EventKind, caller: &Caller) -> Result<RawJson> {
         if *kind == EventKind::TestPing {
             return Ok(RawJson::of(&json!({

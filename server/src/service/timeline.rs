@@ -12,7 +12,6 @@ use crate::{
     store::EventWrite,
 };
 
-/// How many deliveries a timeline shows.
 const MAX_DELIVERIES: usize = 200;
 
 impl Service {
@@ -84,7 +83,6 @@ fn entries(session: &Session) -> Vec<TimelineEntry> {
     found
 }
 
-/// An event with its deliveries.
 fn event_entry(event: EventWrite, deliveries: &[Outgoing]) -> TimelineEntry {
     let EventWrite { id, kind, created_at, .. } = event;
     let its = deliveries.iter().filter(|outgoing| event_of(outgoing).as_ref() == Some(&id));

@@ -45,7 +45,6 @@ impl UnknownKeys {
         noted.keys.get(hash).is_some_and(|at| is_recent(*at, now))
     }
 
-    /// Notes a key that the store does not know.
     pub(super) fn note(&self, hash: KeyHash) {
         let now = Instant::now();
         let mut noted = self.noted.lock();

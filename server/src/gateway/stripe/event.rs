@@ -7,7 +7,6 @@ use payments_core::PaymentId;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The event types that this server handles.
 const WATCHED: [&str; 6] = [
     "checkout.session.completed",
     "checkout.session.async_payment_succeeded",

@@ -23,7 +23,6 @@ pub(super) struct StripeRefund {
     metadata: Value,
 }
 
-/// A page of refunds.
 #[derive(Debug, Deserialize)]
 pub(super) struct RefundList {
     pub(super) data: Vec<StripeRefund>,
@@ -38,7 +37,6 @@ pub(crate) struct RefundFault {
     pub(crate) what: String,
 }
 
-/// The state of a refund.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefundState {
     /// The money goes back, now or later.
@@ -58,7 +56,6 @@ impl StripeRefund {
         }
     }
 
-    /// The fault of a refund that failed.
     pub(super) fn fault(&self) -> Option<RefundFault> {
         if self.state() != RefundState::Failed {
             return None;

@@ -8,7 +8,6 @@ use crate::domain::StoredToken;
 
 /// bKash tokens live for an hour. A longer time in a response is not believed.
 pub(super) const LIFETIME_SECONDS: u32 = 3600;
-/// How many tokens may be requested in an hour.
 const MAX_REQUESTS_PER_HOUR: usize = 2;
 const HOUR_SECONDS: u32 = 3600;
 /// Minimum time between two requests.
