@@ -1,8 +1,8 @@
-//! A bounded amount that many share, such as memory or slots, so that no holder takes it from the others.
+//! A bounded amount that many share, such as memory, so that no holder takes it from the others.
 //!
 //! A holder gets more only while it then holds no more than what stays free. So a holder alone gets half of the budget, two get a
 //! third each, and the next one always finds something free. Nobody waits: whoever asks for too much is refused.
-//! (Deliveries wait for their slots instead, see `delivery::shares`.)
+//! (Deliveries wait for their permits instead, see `delivery::shares`.)
 
 use std::{
     collections::HashMap,

@@ -74,11 +74,11 @@ pub(crate) struct Deliveries {
     /// Of attempts whose request was sent.
     pub(crate) seconds: Histogram,
     pub(crate) not_sent: Counter,
-    pub(crate) slots: SlotGauges,
+    pub(crate) permits: PermitGauges,
 }
 
 #[derive(Clone, Default)]
-pub(crate) struct SlotGauges {
+pub(crate) struct PermitGauges {
     pub(crate) held: Gauge,
     pub(crate) waiting: Gauge,
     pub(crate) kib: Gauge,
@@ -219,7 +219,7 @@ impl Metrics {
                 "deliveries_not_sent",
                 "Times a delivery stayed pending because this server had no descriptor, port, memory or lookup for it",
             ),
-            slots: SlotGauges {
+            permits: PermitGauges {
                 held: add(r, "delivery_places_held", "Delivery slots in use"),
                 waiting: add(r, "delivery_places_waiting", "Endpoints that wait for a delivery slot"),
                 kib: add(r, "delivery_loaded_kibibytes", "Memory reserved for attempts in flight"),

@@ -63,8 +63,8 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
     let (present_sandbox, sandbox) = watch::channel(None);
     let services = Arc::new(Services::new(Arc::clone(&service), own_sandbox.as_ref().map(|_| sandbox)));
     let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
-    let (deliveries, slots) = (metrics.deliveries.clone(), front.shares.deliveries);
-    let dispatcher = Dispatcher::new(lasting.store(), ambient, sender, deliveries, slots);
+    let (deliveries, permits) = (metrics.deliveries.clone(), front.shares.deliveries);
+    let dispatcher = Dispatcher::new(lasting.store(), ambient, sender, deliveries, permits);
 
     tasks.stop_on_signals()?;
     let address = front.address;

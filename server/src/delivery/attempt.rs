@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Sender,
+    permits::{Permit, Permits},
     sender::ATTEMPT_TIMEOUT,
-    slots::{Slot, Slots},
 };
 use crate::{
     domain::{Endpoint, Outgoing, after_attempt},
@@ -28,10 +28,10 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How often at most the log says that this server is out of a resource.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Makes and logs delivery attempts, each in a slot.
+/// Makes and logs delivery attempts, each in a permit.
 pub(super) struct Attempts {
     pub(super) store: Arc<Store>,
-    pub(super) slots: Arc<Slots>,
+    pub(super) permits: Arc<Permits>,
     sender: Arc<Sender>,
     metrics: Deliveries,
     /// Cancelled when the server shuts down.
@@ -63,20 +63,20 @@ struct Sent {
 }
 
 impl Attempts {
-    /// Attempts of which at most `slots` are in flight. After `closing`, a failure to log one is final.
+    /// Attempts of which at most `permits` are in flight. After `closing`, a failure to log one is final.
     pub(super) fn new(
         store: Arc<Store>,
         sender: Arc<Sender>,
         metrics: Deliveries,
-        slots: usize,
+        permits: usize,
         closing: CancellationToken,
     ) -> Arc<Self> {
-        let slots = Slots::new(slots, metrics.slots.clone());
-        Arc::new(Self { store, slots, sender, metrics, closing, last_logged: Mutex::default() })
+        let permits = Permits::new(permits, metrics.permits.clone());
+        Arc::new(Self { store, permits, sender, metrics, closing, last_logged: Mutex::default() })
     }
 
-    /// Makes one delivery attempt and logs it. Holds the slot until then: while the log fails, no further request starts.
-    pub(super) async fn make(&self, mut outgoing: Outgoing, slot: Slot, claim: Claim) -> AttemptOutcome {
+    /// Makes one delivery attempt and logs it. Holds the permit until then: while the log fails, no further request starts.
+    pub(super) async fn make(&self, mut outgoing: Outgoing, permit: Permit, claim: Claim) -> AttemptOutcome {
         if planted!(LoggedBeforeSent) {
             let mut logged = outgoing.clone();
             logged.version += 1;
@@ -86,7 +86,7 @@ impl Attempts {
         let Some(Sent { outcome, label, endpoint }) =
             trace::attempts_of(outgoing.event.as_ref(), self.send(&mut outgoing.delivery)).await
         else {
-            drop(slot);
+            drop(permit);
             sleep(RETRY).await;
             return AttemptOutcome::NotSent;
         };
@@ -123,7 +123,7 @@ impl Attempts {
             (_, Some(_)) => DeliveryOutcome::Refused,
             (_, None) => DeliveryOutcome::Unanswered,
         };
-        // A response that did not end in time held the slot as long as no response.
+        // A response that did not end in time held the permit as long as no response.
         let in_time = delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT_TIMEOUT.as_millis());
         let is_answered = delivery.response_status.is_some() && in_time;
         let outcome = if is_answered { AttemptOutcome::Answered } else { AttemptOutcome::Unanswered };

@@ -119,7 +119,7 @@ mod tests {
     enum Step {
         /// A delivery for this payment enters the outbox.
         Add(usize),
-        /// The lane uses a free slot.
+        /// The lane uses a free permit.
         Send,
         /// A request in flight finishes, or is put back unsent.
         End(usize, bool),

@@ -40,16 +40,16 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A dispatcher that has at most `slots` requests in flight.
+    /// A dispatcher that has at most `permits` requests in flight.
     pub(crate) fn new(
         store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         sender: Arc<Sender>,
         metrics: Deliveries,
-        slots: usize,
+        permits: usize,
     ) -> Arc<Self> {
         let (lanes, tasks, closing) = (Arc::default(), TaskTracker::new(), CancellationToken::new());
-        let attempts = Attempts::new(Arc::clone(&store), sender, metrics, slots, closing.clone());
+        let attempts = Attempts::new(Arc::clone(&store), sender, metrics, permits, closing.clone());
         Arc::new(Self { store, ambient, attempts, lanes, tasks, closing })
     }
 

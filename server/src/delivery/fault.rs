@@ -22,7 +22,7 @@ pub(crate) enum Fault {
     StatusOnly(StatusCode),
 }
 
-/// This server is out of a resource: descriptors, memory, local ports, lookups or slots. It sent nothing, the endpoint is
+/// This server is out of a resource: descriptors, memory, local ports, lookups or permits. It sent nothing, the endpoint is
 /// not at fault, and the delivery is unchanged.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("this server is out of {0} and cannot send webhooks")]

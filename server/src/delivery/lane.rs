@@ -1,7 +1,7 @@
 //! A lane: sends the deliveries of one endpoint, several requests at a time.
 //!
-//! A lane acquires a slot before it loads a delivery, so a lane that waits for a slot holds no delivery in memory. It
-//! acquires the next slot while other requests are in flight, so it waits for none of them.
+//! A lane acquires a permit before it loads a delivery, so a lane that waits for a permit holds no delivery in memory. It
+//! acquires the next permit while other requests are in flight, so it waits for none of them.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     attempt::{AttemptOutcome, Attempts, RETRY},
     backlog::Backlog,
-    slots::{Holder, Slot},
+    permits::{Holder, Permit},
     width::Width,
 };
 use crate::{
@@ -29,15 +29,15 @@ pub(super) struct Lane {
     backlog: Backlog,
     width: Width,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Whether a future in `in_flight` waits for a slot, or for the store after an error.
+    /// Whether a future in `in_flight` waits for a permit, or for the store after an error.
     is_waiting: bool,
 }
 
 /// A finished future of the lane.
 enum Done {
     Delivery(DeliveryId, AttemptOutcome),
-    /// A slot for the next delivery; `None` after a store error, or if the lane stops.
-    Slot(Option<Slot>),
+    /// A permit for the next delivery; `None` after a store error, or if the lane stops.
+    Permit(Option<Permit>),
 }
 
 impl Lane {
@@ -56,7 +56,7 @@ impl Lane {
         let holder = found.ok().flatten().map(|found| found.endpoint.developer_id);
         loop {
             if self.can_send() {
-                self.acquire_slot(holder.clone());
+                self.acquire_permit(holder.clone());
             }
             let is_stopping = self.stopping.is_cancelled();
             if self.in_flight.is_empty() && (is_stopping || self.backlog.is_empty()) {
@@ -79,19 +79,19 @@ impl Lane {
             && (self.backlog.needs_refill() || self.backlog.next().is_some())
     }
 
-    fn acquire_slot(&mut self, holder: Holder) {
-        let (slots, stopping) = (Arc::clone(&self.attempts.slots), self.stopping.clone());
+    fn acquire_permit(&mut self, holder: Holder) {
+        let (permits, stopping) = (Arc::clone(&self.attempts.permits), self.stopping.clone());
         self.is_waiting = true;
         self.in_flight
-            .push(Box::pin(async move { Done::Slot(stopping.run_until_cancelled(slots.acquire(holder)).await) }));
+            .push(Box::pin(async move { Done::Permit(stopping.run_until_cancelled(permits.acquire(holder)).await) }));
     }
 
     async fn done(&mut self, done: Done, claim: &Claim) {
         match done {
-            Done::Slot(slot) => {
+            Done::Permit(permit) => {
                 self.is_waiting = false;
-                if let Some(slot) = slot.filter(|_| self.can_send()) {
-                    self.send_next(slot, claim).await;
+                if let Some(permit) = permit.filter(|_| self.can_send()) {
+                    self.send_next(permit, claim).await;
                 }
             }
             Done::Delivery(id, AttemptOutcome::NotSent) => self.backlog.put_back(&id),
@@ -107,16 +107,16 @@ impl Lane {
         }
     }
 
-    /// Loads the next delivery and sends it in `slot`.
-    async fn send_next(&mut self, mut slot: Slot, claim: &Claim) {
+    /// Loads the next delivery and sends it in `permit`.
+    async fn send_next(&mut self, mut permit: Permit, claim: &Claim) {
         match self.load().await {
             Ok(Some(outgoing)) => {
                 // The payload is in memory twice: as stored and as sent.
-                slot.shrink_to(2 * outgoing.delivery.payload.as_str().len());
+                permit.shrink_to(2 * outgoing.delivery.payload.as_str().len());
                 let (attempts, claim) = (Arc::clone(&self.attempts), claim.clone());
                 let id = outgoing.delivery.id.clone();
                 self.in_flight
-                    .push(Box::pin(async move { Done::Delivery(id, attempts.make(outgoing, slot, claim).await) }));
+                    .push(Box::pin(async move { Done::Delivery(id, attempts.make(outgoing, permit, claim).await) }));
             }
             Ok(None) => {}
             Err(error) => {
@@ -125,7 +125,7 @@ impl Lane {
                 self.is_waiting = true;
                 self.in_flight.push(Box::pin(async {
                     sleep(RETRY).await;
-                    Done::Slot(None)
+                    Done::Permit(None)
                 }));
             }
         }
@@ -186,19 +186,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_got_narrow_while_it_waited_for_a_slot_returns_the_slot() {
+    async fn a_lane_that_got_narrow_while_it_waited_for_a_permit_returns_the_permit() {
         let (metrics, endpoint) = (Metrics::new().deliveries, "wh_1".parse::<WebhookId>().unwrap());
         let attempts = attempts(&MemoryStore::default(), metrics.clone());
         let mut lane = Lane::new(Arc::clone(&attempts), endpoint.clone(), CancellationToken::new());
         let claim = Claim { work: Work::Lane(endpoint), epoch: 1 };
         lane.in_flight.extend((0..2).map(|_| pending::<Done>().boxed()));
-        lane.acquire_slot(None);
+        lane.acquire_permit(None);
         lane.width.unanswered();
         assert_eq!(lane.in_flight.len() - 1, lane.width.get());
         let granted = lane.in_flight.next().await.unwrap();
-        assert_eq!(metrics.slots.held.get(), 1);
+        assert_eq!(metrics.permits.held.get(), 1);
         lane.done(granted, &claim).await;
-        assert_eq!((lane.in_flight.len(), lane.is_waiting, metrics.slots.held.get()), (2, false, 0));
+        assert_eq!((lane.in_flight.len(), lane.is_waiting, metrics.permits.held.get()), (2, false, 0));
     }
 
     #[tokio::test]

@@ -11,10 +11,10 @@ mod fault;
 mod lane;
 mod lanes;
 mod lookups;
+mod permits;
 mod retries;
 mod sender;
 mod shares;
-mod slots;
 mod target;
 #[cfg(test)]
 mod tests;

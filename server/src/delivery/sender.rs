@@ -14,16 +14,16 @@ use super::{
     client::{Body, Endpoints, HttpClient},
     fault::{Exhausted, Fault},
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
-    slots::Slots,
+    permits::Permits,
 };
-use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::SlotGauges, trace};
+use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::PermitGauges, trace};
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
 /// The same with the waits for a free DNS lookup, at most two.
 pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
-const PING_SLOT_TIMEOUT: Duration = Duration::from_secs(2);
-pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_SLOT_TIMEOUT);
+const PING_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_PERMIT_TIMEOUT);
 const STORED_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
 
@@ -35,8 +35,8 @@ pub(crate) struct Sender {
     header_word: String,
     /// The name of the header that has the delivery's id.
     delivery_header: Option<HeaderName>,
-    /// Test pings have their own slots, so endpoints that hang do not delay them.
-    pings: Arc<Slots>,
+    /// Test pings have their own permits, so endpoints that hang do not delay them.
+    pings: Arc<Permits>,
 }
 
 impl Sender {
@@ -58,7 +58,7 @@ impl Sender {
         header_word: &str,
         pings: usize,
     ) -> Self {
-        let pings = Slots::new(pings, SlotGauges::default());
+        let pings = Permits::new(pings, PermitGauges::default());
         // Every word that the command line accepts makes a header's name.
         let delivery_header = format!("x-{header_word}-delivery").parse().ok();
         Self { ambient, targets, endpoints, header_word: header_word.to_owned(), delivery_header, pings }
@@ -69,11 +69,11 @@ impl Sender {
         self.delivery_header.as_ref().is_some_and(|name| headers.contains_key(name))
     }
 
-    /// Sends a test ping once a slot is free.
+    /// Sends a test ping once a permit is free.
     pub(crate) async fn ping(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
-        let slot = Slots::acquire(Arc::clone(&self.pings), Some(endpoint.endpoint.developer_id.clone()));
-        let mut slot = timeout(PING_SLOT_TIMEOUT, slot).await.map_err(|_| Exhausted("slots for test pings"))?;
-        slot.shrink_to(2 * delivery.payload.as_str().len());
+        let permit = Permits::acquire(Arc::clone(&self.pings), Some(endpoint.endpoint.developer_id.clone()));
+        let mut permit = timeout(PING_PERMIT_TIMEOUT, permit).await.map_err(|_| Exhausted("slots for test pings"))?;
+        permit.shrink_to(2 * delivery.payload.as_str().len());
         self.attempt(endpoint, delivery).await
     }
 

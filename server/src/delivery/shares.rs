@@ -1,8 +1,8 @@
-//! Shares slots and memory fairly among developers.
+//! Shares permits and memory fairly among developers.
 //!
-//! A free slot goes to the waiting developer that holds the fewest, and within a developer to the oldest waiter. A
-//! developer gets another slot only while it holds less than [`FREE_FACTOR`] times the free ones. So one developer alone
-//! uses most of the slots, yet the next developer need not wait up to 8 seconds for a request of the first. (Network
+//! A free permit goes to the waiting developer that holds the fewest, and within a developer to the oldest waiter. A
+//! developer gets another permit only while it holds less than [`FREE_FACTOR`] times the free ones. So one developer alone
+//! uses most of the permits, yet the next developer need not wait up to 8 seconds for a request of the first. (Network
 //! switches share buffers this way: Choudhury and Hahne, "Dynamic queue length thresholds", 1998.)
 
 use std::{
@@ -13,10 +13,10 @@ use std::{
 /// One developer alone gets seven eighths; two get seven fifteenths each.
 const FREE_FACTOR: u64 = 7;
 
-/// A number of slots and the memory of their deliveries.
+/// A number of permits and the memory of their deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Amount {
-    pub(super) slots: u64,
+    pub(super) permits: u64,
     pub(super) kib: u64,
 }
 
@@ -24,10 +24,10 @@ pub(super) struct Amount {
 #[derive(Debug)]
 pub(super) struct Shares<D, W> {
     free: Amount,
-    /// One slot and the memory reserved for it.
+    /// One permit and the memory reserved for it.
     reserve: Amount,
     developers: HashMap<D, Share<W>>,
-    /// The waiting developers by slots held, then by the arrival of their oldest waiter.
+    /// The waiting developers by permits held, then by the arrival of their oldest waiter.
     order: BTreeSet<(u64, u64, D)>,
     arrivals: u64,
 }
@@ -39,9 +39,9 @@ struct Share<W> {
 }
 
 impl<D: Clone + Ord + Hash, W> Shares<D, W> {
-    /// Shares `all`. Each slot takes `reserve_kib` until its delivery is loaded.
+    /// Shares `all`. Each permit takes `reserve_kib` until its delivery is loaded.
     pub(super) fn new(all: Amount, reserve_kib: u64) -> Self {
-        let reserve = Amount { slots: 1, kib: reserve_kib };
+        let reserve = Amount { permits: 1, kib: reserve_kib };
         Self { free: all, reserve, developers: HashMap::new(), order: BTreeSet::new(), arrivals: 0 }
     }
 
@@ -51,33 +51,33 @@ impl<D: Clone + Ord + Hash, W> Shares<D, W> {
         self.change(developer, |share| share.waiting.push_back((arrival, waiter)));
     }
 
-    /// Grants the next free slot and its reserve of memory to a waiter.
+    /// Grants the next free permit and its reserve of memory to a waiter.
     pub(super) fn grant(&mut self) -> Option<(D, W)> {
-        if self.free.slots < self.reserve.slots || self.free.kib < self.reserve.kib {
+        if self.free.permits < self.reserve.permits || self.free.kib < self.reserve.kib {
             return None;
         }
         let (_, _, developer) = self.order.iter().find(|(_, _, developer)| self.is_below_limit(developer))?;
         let (developer, reserve) = (developer.clone(), self.reserve);
         let waiter = self.change(developer.clone(), |share| {
             let (_, waiter) = share.waiting.pop_front()?;
-            share.held = Amount { slots: share.held.slots + reserve.slots, kib: share.held.kib + reserve.kib };
+            share.held = Amount { permits: share.held.permits + reserve.permits, kib: share.held.kib + reserve.kib };
             Some(waiter)
         })?;
-        self.free = Amount { slots: self.free.slots - reserve.slots, kib: self.free.kib - reserve.kib };
+        self.free = Amount { permits: self.free.permits - reserve.permits, kib: self.free.kib - reserve.kib };
         Some((developer, waiter))
     }
 
     /// Takes an amount back from a developer.
     pub(super) fn release(&mut self, developer: D, amount: Amount) {
-        self.free = Amount { slots: self.free.slots + amount.slots, kib: self.free.kib + amount.kib };
+        self.free = Amount { permits: self.free.permits + amount.permits, kib: self.free.kib + amount.kib };
         self.change(developer, |share| {
-            share.held = Amount { slots: share.held.slots - amount.slots, kib: share.held.kib - amount.kib };
+            share.held = Amount { permits: share.held.permits - amount.permits, kib: share.held.kib - amount.kib };
         });
     }
 
     fn is_below_limit(&self, developer: &D) -> bool {
         let held = self.developers.get(developer).map_or(Amount::default(), |share| share.held);
-        held.slots < self.free.slots * FREE_FACTOR && held.kib < self.free.kib * FREE_FACTOR
+        held.permits < self.free.permits * FREE_FACTOR && held.kib < self.free.kib * FREE_FACTOR
     }
 
     /// Changes a developer's share and updates `order`.
@@ -87,11 +87,11 @@ impl<D: Clone + Ord + Hash, W> Shares<D, W> {
             .entry(developer.clone())
             .or_insert_with(|| Share { held: Amount::default(), waiting: VecDeque::new() });
         if let Some((arrival, _)) = share.waiting.front() {
-            self.order.remove(&(share.held.slots, *arrival, developer.clone()));
+            self.order.remove(&(share.held.permits, *arrival, developer.clone()));
         }
         let outcome = change(share);
         if let Some((arrival, _)) = share.waiting.front() {
-            self.order.insert((share.held.slots, *arrival, developer));
+            self.order.insert((share.held.permits, *arrival, developer));
         } else if share.held == Amount::default() {
             self.developers.remove(&developer);
         }
@@ -105,9 +105,9 @@ mod tests {
 
     use super::*;
 
-    const SLOTS: u64 = 16;
+    const PERMITS: u64 = 16;
     const RESERVE: u64 = 10;
-    const ALL: Amount = Amount { slots: SLOTS, kib: 1_000 };
+    const ALL: Amount = Amount { permits: PERMITS, kib: 1_000 };
 
     fn shares() -> Shares<u8, usize> {
         Shares::new(ALL, RESERVE)
@@ -121,42 +121,42 @@ mod tests {
     fn one_developer_alone_gets_seven_eighths_and_the_next_developer_does_not_wait() {
         let mut shares = shares();
         (0..50).for_each(|waiter| shares.enqueue(1, waiter));
-        assert_eq!(granted(&mut shares).len() as u64, SLOTS * 7 / 8);
+        assert_eq!(granted(&mut shares).len() as u64, PERMITS * 7 / 8);
         shares.enqueue(2, 99);
         assert_eq!(granted(&mut shares), [(2, 99)]);
     }
 
     #[test]
-    fn a_single_slot_serves_all_waiters_in_order() {
-        let mut shares = Shares::new(Amount { slots: 1, kib: RESERVE }, RESERVE);
+    fn a_single_permit_serves_all_waiters_in_order() {
+        let mut shares = Shares::new(Amount { permits: 1, kib: RESERVE }, RESERVE);
         (0..3).for_each(|waiter| shares.enqueue(1, waiter));
         shares.enqueue(2, 3);
         let mut served = Vec::new();
         while let Some((developer, waiter)) = shares.grant() {
             served.push(waiter);
-            shares.release(developer, Amount { slots: 1, kib: RESERVE });
+            shares.release(developer, Amount { permits: 1, kib: RESERVE });
         }
-        assert_eq!(served, [0, 1, 2, 3], "nobody holds a slot, so the oldest waiter is next");
+        assert_eq!(served, [0, 1, 2, 3], "nobody holds a permit, so the oldest waiter is next");
     }
 
     #[test]
-    fn the_waiting_developer_that_holds_fewer_slots_is_next() {
+    fn the_waiting_developer_that_holds_fewer_permits_is_next() {
         let mut shares = shares();
         (0..50).for_each(|waiter| shares.enqueue(1, waiter));
         let held = granted(&mut shares).len();
         (50..100).for_each(|waiter| shares.enqueue(2, waiter));
         granted(&mut shares);
         for _ in 0..held {
-            shares.release(1, Amount { slots: 1, kib: RESERVE });
+            shares.release(1, Amount { permits: 1, kib: RESERVE });
             granted(&mut shares);
         }
-        let held = |developer| shares.developers[&developer].held.slots;
+        let held = |developer| shares.developers[&developer].held.permits;
         assert!(held(1).abs_diff(held(2)) <= 1, "{} and {}", held(1), held(2));
     }
 
     #[test]
     fn large_deliveries_of_one_developer_leave_memory_for_the_others() {
-        let mut shares = Shares::new(Amount { slots: 1_000, kib: 1_000 }, RESERVE);
+        let mut shares = Shares::new(Amount { permits: 1_000, kib: 1_000 }, RESERVE);
         (0..1_000).for_each(|waiter| shares.enqueue(1, waiter));
         granted(&mut shares);
         shares.enqueue(2, 1_000);
@@ -165,19 +165,19 @@ mod tests {
 
     #[test]
     fn one_developer_alone_gets_seven_eighths_of_the_memory() {
-        let mut shares = Shares::new(Amount { slots: 1_000, kib: 160 }, RESERVE);
+        let mut shares = Shares::new(Amount { permits: 1_000, kib: 160 }, RESERVE);
         (0..1_000).for_each(|waiter| shares.enqueue(1, waiter));
         assert_eq!(granted(&mut shares).len(), 14);
     }
 
     #[test]
-    fn no_slot_is_granted_without_memory_for_it_and_who_came_first_gets_the_next() {
-        let mut shares = Shares::new(Amount { slots: 10, kib: RESERVE + 5 }, RESERVE);
+    fn no_permit_is_granted_without_memory_for_it_and_who_came_first_gets_the_next() {
+        let mut shares = Shares::new(Amount { permits: 10, kib: RESERVE + 5 }, RESERVE);
         for (waiter, developer) in [3, 2, 1].into_iter().enumerate() {
             shares.enqueue(developer, waiter);
         }
         assert_eq!(granted(&mut shares), [(3, 0)]);
-        shares.release(3, Amount { slots: 1, kib: RESERVE });
+        shares.release(3, Amount { permits: 1, kib: RESERVE });
         assert_eq!(granted(&mut shares), [(2, 1)]);
     }
 
@@ -209,7 +209,7 @@ mod tests {
                     }
                     Step::Shrink(which) if !held.is_empty() => {
                         let which = which % held.len();
-                        let excess = Amount { slots: 0, kib: held[which].1.kib.saturating_sub(1) };
+                        let excess = Amount { permits: 0, kib: held[which].1.kib.saturating_sub(1) };
                         held[which].1.kib -= excess.kib;
                         shares.release(held[which].0, excess);
                     }
@@ -222,21 +222,21 @@ mod tests {
                 for (developer, waiter) in granted(&mut shares) {
                     prop_assert!(last[usize::from(developer)] < Some(waiter), "first in, first out");
                     last[usize::from(developer)] = Some(waiter);
-                    held.push((developer, Amount { slots: 1, kib: RESERVE }));
+                    held.push((developer, Amount { permits: 1, kib: RESERVE }));
                 }
                 let of = |developer| held.iter().filter(|(of, _)| *of == developer).count() as u64;
                 let used = held.iter().map(|(_, amount)| amount.kib).sum::<u64>();
-                prop_assert_eq!(shares.free, Amount { slots: SLOTS - held.len() as u64, kib: ALL.kib - used });
-                // A developer that holds nothing waits only if no slot is free.
+                prop_assert_eq!(shares.free, Amount { permits: PERMITS - held.len() as u64, kib: ALL.kib - used });
+                // A developer that holds nothing waits only if no permit is free.
                 for (_, _, developer) in &shares.order {
-                    prop_assert!(of(*developer) > 0 || shares.free.slots == 0);
+                    prop_assert!(of(*developer) > 0 || shares.free.permits == 0);
                 }
             }
             for (developer, amount) in held {
                 shares.release(developer, amount);
             }
             while let Some((developer, _)) = shares.grant() {
-                shares.release(developer, Amount { slots: 1, kib: RESERVE });
+                shares.release(developer, Amount { permits: 1, kib: RESERVE });
             }
             prop_assert_eq!(shares.free, ALL);
             prop_assert!(shares.order.is_empty() && shares.developers.is_empty());

@@ -13,7 +13,7 @@ pub(super) struct Width {
 }
 
 impl Width {
-    /// The width of a new lane. An endpoint that hangs holds four slots for 8 seconds, then one.
+    /// The width of a new lane. An endpoint that hangs holds four permits for 8 seconds, then one.
     const FIRST: usize = 4;
     /// With 5 ms for a request and 10 ms to log it, 32 requests in flight make 2,000 deliveries a second.
     pub(super) const MAX: usize = 32;

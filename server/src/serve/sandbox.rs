@@ -1,6 +1,6 @@
 //! The sandbox of a public server: a service of its own on a disposable store, with a dispatcher and workers of its own.
 //!
-//! Strangers use it, so it has its own few delivery slots, and nothing in it waits for a live payment or makes one wait. When an
+//! Strangers use it, so it has its own few delivery permits, and nothing in it waits for a live payment or makes one wait. When an
 //! empty store replaces the present one, another service begins on it. The one before ends what it has in flight.
 
 use std::{mem, sync::Arc, time::Duration};
@@ -28,7 +28,7 @@ pub(super) struct Sandbox {
     lasting: Arc<Service>,
     sender: Arc<Sender>,
     /// How many deliveries may be in flight.
-    slots: usize,
+    permits: usize,
     claims: Arc<Claims>,
     metrics: Metrics,
     disposable: Disposable,
@@ -57,7 +57,7 @@ impl Sandbox {
         let ambient = Arc::clone(&lasting.ambient);
         let sandbox = Self {
             sender: Arc::new(Sender::new(ambient, lasting.settings.targets.clone(), &args.header_word, shares)?),
-            slots: shares.deliveries,
+            permits: shares.deliveries,
             claims: Arc::new(Claims::new(&metrics.outside_effects)),
             metrics: metrics.clone(),
             disposable,
@@ -89,10 +89,10 @@ impl Sandbox {
     }
 
     fn begin(&self, store: Present) -> Running {
-        let Self { lasting, sender, slots, claims, metrics, .. } = self;
+        let Self { lasting, sender, permits, claims, metrics, .. } = self;
         let service = Arc::new(lasting.of_sandbox(store.store(), Arc::clone(sender), Arc::clone(claims)));
         let (ambient, deliveries) = (Arc::clone(&service.ambient), metrics.deliveries.clone());
-        let dispatcher = Dispatcher::new(store.store(), ambient, Arc::clone(sender), deliveries, *slots);
+        let dispatcher = Dispatcher::new(store.store(), ambient, Arc::clone(sender), deliveries, *permits);
         let workers = workers::of_sandbox(&service, &dispatcher, metrics).into_iter().collect();
         let developer = self.disposable.developer().clone();
         self.present.send_replace(Some(service::Sandbox { developer, service: Arc::clone(&service) }));

@@ -52,7 +52,7 @@ pub(crate) struct Claims {
     refunds: Arc<Budget<DeveloperId>>,
 }
 
-/// A kind of effect. Each has places of its own, so a slow gateway stops no test pings.
+/// A kind of effect. Each has permits of its own, so a slow gateway stops no test pings.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Effect {
     TestPing,
@@ -62,8 +62,8 @@ pub(super) enum Effect {
 impl Claims {
     /// The metrics show the effects in progress.
     pub(crate) fn new(metrics: &BudgetMetrics) -> Self {
-        let places = || Budget::new(MAX_IN_PROGRESS, metrics.clone());
-        Self { ended: std::array::from_fn(|_| Notify::new()), pings: places(), refunds: places() }
+        let permits = || Budget::new(MAX_IN_PROGRESS, metrics.clone());
+        Self { ended: std::array::from_fn(|_| Notify::new()), pings: permits(), refunds: permits() }
     }
 
     fn ended(&self, key: &IdempotencyKey) -> &Notify {
@@ -71,13 +71,13 @@ impl Claims {
         &self.ended[usize::from(key.digest[0]) % WAKE_UPS]
     }
 
-    /// Takes a place until the result is dropped.
+    /// Takes a permit until the result is dropped.
     fn enter(&self, effect: Effect, developer: &DeveloperId) -> Result<Held<DeveloperId>> {
-        let places = match effect {
+        let permits = match effect {
             Effect::TestPing => &self.pings,
             Effect::Refund => &self.refunds,
         };
-        places.take(developer, 1).ok_or(Refused::TooManyEffects { at_most: MAX_IN_PROGRESS })
+        permits.take(developer, 1).ok_or(Refused::TooManyEffects { at_most: MAX_IN_PROGRESS })
     }
 }
 
@@ -107,7 +107,7 @@ impl Service {
             ended.as_mut().enable();
             let (developer, perform) = (developer.clone(), perform.clone());
             let perform = move |service: Arc<Self>, request| async move {
-                let _place = service.claims.enter(effect, &developer)?;
+                let _permit = service.claims.enter(effect, &developer)?;
                 perform(Arc::clone(&service), request).await
             };
             let task = Arc::clone(self).claim_and_perform(request.cloned(), bound, perform);
@@ -281,7 +281,7 @@ mod tests {
         let keyless = ping(&service, "dev_1", None, effect.clone()).await;
         assert!(matches!(keyless, Err(Refused::TooManyEffects { .. })));
         assert_eq!(tries.load(Ordering::Relaxed), 2);
-        // Another developer and another kind of effect have places left.
+        // Another developer and another kind of effect have permits left.
         assert!(enter("dev_2").is_ok() && service.claims.enter(Effect::Refund, &"dev_1".parse().unwrap()).is_ok());
         drop(full.pop());
         assert!(!once().await.unwrap().unwrap().replayed);

@@ -6,7 +6,7 @@ mod activity;
 mod admin;
 mod apps;
 mod canonical;
-mod check_places;
+mod check_permits;
 mod checkout;
 mod claims;
 mod confirm;
@@ -61,7 +61,7 @@ use crate::{
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
-use check_places::CheckPlaces;
+use check_permits::CheckPermits;
 pub(crate) use checkout::{CheckoutView, Receipt};
 pub(crate) use claims::Claims;
 pub(crate) use confirm::{Hint, Return};
@@ -109,8 +109,8 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Arc<Claims>,
-    /// Places for questions about payments that are due.
-    pub(crate) check_places: Arc<CheckPlaces>,
+    /// Permits for questions about payments that are due.
+    pub(crate) check_permits: Arc<CheckPermits>,
     /// The payments about which requests without a key ask a gateway.
     pub(crate) turns: Turns,
     /// The endpoints to which a request sends again what they missed.
@@ -145,7 +145,7 @@ impl Service {
             sender,
             gateways,
             claims: Arc::new(Claims::new(&metrics.outside_effects)),
-            check_places: Arc::new(CheckPlaces::new(&metrics.gateway_checks)),
+            check_permits: Arc::new(CheckPermits::new(&metrics.gateway_checks)),
             turns: Turns::default(),
             recoveries: Arc::default(),
             key_uses: Arc::default(),
@@ -167,7 +167,7 @@ impl Service {
             sender,
             gateways: Gateways::none(),
             claims,
-            check_places: Arc::clone(&self.check_places),
+            check_permits: Arc::clone(&self.check_permits),
             turns: Turns::default(),
             recoveries: Arc::default(),
             key_uses: Arc::clone(&self.key_uses),

@@ -11,7 +11,7 @@ use webhook_verify::replay::Claimed;
 
 use super::{
     Refused, Result, Service,
-    check_places::CLAIMS,
+    check_permits::CLAIMS,
     confirm::{Return, awaits_gateway},
     retry_on_conflict,
 };
@@ -30,7 +30,7 @@ enum Ended {
     /// The payment stays due. If the claim ended, the payment would come before all others again and again.
     StaysDue,
     /// Its developer has as many claims as it may have.
-    NoPlace,
+    NoPermit,
 }
 
 impl Service {
@@ -44,7 +44,7 @@ impl Service {
                 biased;
                 _ = ticks.tick() => is_more_due = true,
                 Some(ended) = in_progress.join_next() => match ended {
-                    Ok(Ended::NoPlace) => is_more_due = false,
+                    Ok(Ended::NoPermit) => is_more_due = false,
                     Ok(Ended::Planned | Ended::StaysDue) => {}
                     Err(error) => {
                         tracing::error!(%error, "a gateway check ended early; its payment is checked again");
@@ -52,14 +52,14 @@ impl Service {
                 }
             }
             // A server that dies leaves claims behind, so they are few.
-            let places = CLAIMS - in_progress.len();
-            if !is_more_due || places == 0 {
+            let free = CLAIMS - in_progress.len();
+            if !is_more_due || free == 0 {
                 continue;
             }
             let lease = self.check_lease();
-            match self.store.claim(Queue::GatewayChecks, &lease, places).await {
+            match self.store.claim(Queue::GatewayChecks, &lease, free).await {
                 Ok(due) => {
-                    is_more_due = due.len() == places;
+                    is_more_due = due.len() == free;
                     for claim in due {
                         in_progress.spawn(Arc::clone(&self).reconcile_one(claim, lease.now));
                     }
@@ -95,16 +95,16 @@ impl Service {
             Ended::StaysDue => {
                 tracing::warn!(payment = %id, "a payment stays due; it is checked again when the claim on it ends");
             }
-            Ended::NoPlace => {}
+            Ended::NoPermit => {}
         }
         ended
     }
 
-    /// Asks a payment's gateway, once there is a place for it.
+    /// Asks a payment's gateway, once there is a permit for it.
     async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> Result<Ended, Ended> {
         let payment = self.due_session(id, claimed_at).await?.payment;
-        let place = self.check_places.enter(payment.currency, &payment.developer_id).await;
-        let _place = place.ok_or(Ended::NoPlace)?;
+        let permit = self.check_permits.enter(payment.currency, &payment.developer_id).await;
+        let _permit = permit.ok_or(Ended::NoPermit)?;
         let session = self.due_session(id, claimed_at).await?;
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await

@@ -17,7 +17,7 @@ use super::{
     coverage::transitions,
     endpoints::{Manners, Received, TEST_EVENT},
     merchant::Merchant,
-    node::SLOTS,
+    node::PERMITS,
     world::{Ask, Key, World},
 };
 use crate::{
@@ -163,9 +163,9 @@ pub(super) fn check(world: &Arc<World>) {
     orders(world, &sessions);
     deliveries(world, &store, &sessions);
     for node in &world.nodes {
-        let (slots, effects) = node.in_flight();
-        if !(0..=SLOTS as i64).contains(&slots) || effects != 0 {
-            world.violation(format!("server {} has {slots} slots and {effects} effects in progress", node.name));
+        let (permits, effects) = node.in_flight();
+        if !(0..=PERMITS as i64).contains(&permits) || effects != 0 {
+            world.violation(format!("server {} has {permits} permits and {effects} effects in progress", node.name));
         }
     }
     for receiver in world.hosts().values() {

@@ -48,7 +48,7 @@ const MOMENTS: u64 = 60;
 /// How long it takes until then at most.
 const SOON: Duration = Duration::from_secs(10);
 /// How many requests to endpoints one server has in flight.
-pub(super) const SLOTS: usize = 32;
+pub(super) const PERMITS: usize = 32;
 
 /// What all servers share.
 pub(super) struct Surroundings {
@@ -176,7 +176,7 @@ impl Node {
         let process = self.process();
         process
             .as_ref()
-            .map_or((0, 0), |it| (it.metrics.deliveries.slots.held.get(), it.metrics.outside_effects.held.get()))
+            .map_or((0, 0), |it| (it.metrics.deliveries.permits.held.get(), it.metrics.outside_effects.held.get()))
     }
 
     fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
@@ -217,7 +217,7 @@ impl Node {
             Service::new(of_service, Arc::clone(&ambient), Arc::new(sender), gateways, settings, &metrics, tasks);
         let service = Arc::new(service);
         let (sender, deliveries) = (Arc::clone(&service.sender), metrics.deliveries.clone());
-        let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), sender, deliveries, SLOTS);
+        let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), sender, deliveries, PERMITS);
         let mut tasks = JoinSet::new();
         for worker in workers::of(&service, &dispatcher, &metrics) {
             tasks.spawn(worker);

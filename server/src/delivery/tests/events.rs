@@ -32,7 +32,7 @@ async fn an_event_reaches_each_endpoint_that_wants_it_once_and_at_once() {
     }
     after_millis(60_000).await;
     assert_eq!(server.shop.heard().len(), 4);
-    assert_eq!(server.metrics.deliveries.slots.held.get(), 0);
+    assert_eq!(server.metrics.deliveries.permits.held.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +182,7 @@ async fn a_server_that_closes_sends_nothing_more_and_waits_for_what_is_in_flight
     server.commit((1..=9).map(|nth| added(endpoint(nth))).collect()).await;
     server.request(vec![created(1).0]).await;
     after_millis(100).await;
-    assert_eq!(server.shop.heard().len(), 7, "one slot is kept for other developers");
+    assert_eq!(server.shop.heard().len(), 7, "one permit is kept for other developers");
     let begun = Instant::now();
     server.dispatcher.close().await;
     assert!((2_800..3_100).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());

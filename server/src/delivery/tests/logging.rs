@@ -124,7 +124,7 @@ async fn what_this_server_cannot_send_stays_in_the_outbox_and_is_sent_when_it_ca
     server.request(vec![created(1).0]).await;
     after_millis(2_000).await;
     assert!(server.deliveries_to(1).await[0].is_pending());
-    assert_eq!((server.metrics.deliveries.not_sent.get(), server.metrics.deliveries.slots.held.get()), (2, 0));
+    assert_eq!((server.metrics.deliveries.not_sent.get(), server.metrics.deliveries.permits.held.get()), (2, 0));
     after_millis(2_000).await;
     let delivered = server.deliveries_to(1).await.remove(0).delivery;
     assert_eq!((delivered.status, delivered.attempts), (DeliveryStatus::Success, 1));

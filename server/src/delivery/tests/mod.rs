@@ -57,7 +57,7 @@ pub(super) fn virtual_time() -> Arc<dyn Ambient> {
     Arc::new(Virtual { begun: Instant::now(), next: AtomicU64::new(1) })
 }
 
-/// A sender to a shop, with a slot for one test ping.
+/// A sender to a shop, with a permit for one test ping.
 pub(super) fn sender_to(shop: &Arc<Shop>, ambient: &Arc<dyn Ambient>) -> Arc<Sender> {
     let targets = TargetPolicy::new(false);
     Arc::new(Sender::to(Box::new(To(Arc::clone(shop))), Arc::clone(ambient), targets, "Service", 1))

@@ -138,7 +138,7 @@ async fn what_this_server_cannot_send_is_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_test_ping_waits_two_seconds_for_a_slot() {
+async fn a_test_ping_waits_two_seconds_for_a_permit() {
     let shop = Shop::new(|_| Answer::status(200, 3_000));
     let sender = sender_to(&shop, &virtual_time());
     let (to, begun) = (endpoint(1), Instant::now());
@@ -154,5 +154,5 @@ async fn a_test_ping_waits_two_seconds_for_a_slot() {
     assert!((2_000..2_100).contains(&took.as_millis()), "{took:?}");
     assert_eq!((first.status, shop.heard().len()), (DeliveryStatus::Success, 1));
     sender.ping(&to, &mut second).await.unwrap();
-    assert_eq!(second.status, DeliveryStatus::Success, "the slot is free again");
+    assert_eq!(second.status, DeliveryStatus::Success, "the permit is free again");
 }

@@ -1,7 +1,7 @@
-//! Places for questions to gateways about payments that are due. Neither a slow gateway nor a developer with many payments keeps
+//! Permits for questions to gateways about payments that are due. Neither a slow gateway nor a developer with many payments keeps
 //! those of others waiting.
 //!
-//! Each gateway has places of its own, and a developer at most half of them. Who waits for a place holds a claim on its payment
+//! Each gateway has permits of its own, and a developer at most half of them. Who waits for a permit holds a claim on its payment
 //! meanwhile; so another worker finds the payments behind. A developer's claims are limited too: one that is beyond the limit
 //! stays until its lease ends, and the payment comes again then.
 
@@ -26,50 +26,50 @@ const OF_A_DEVELOPER: usize = AT_A_GATEWAY / 2;
 /// A developer's payments at one gateway. A currency has one gateway.
 type Own = (Currency, DeveloperId);
 
-pub(crate) struct CheckPlaces {
+pub(crate) struct CheckPermits {
     claims: Arc<Budget<DeveloperId>>,
     bdt: Arc<Semaphore>,
     usd: Arc<Semaphore>,
     own: Mutex<HashMap<Own, Arc<Semaphore>>>,
 }
 
-/// A place at a gateway. It ends when this is dropped.
-pub(super) struct CheckPlace {
+/// A permit at a gateway. It ends when this is dropped.
+pub(super) struct CheckPermit {
     _claim: Held<DeveloperId>,
     _own: Option<OwnedSemaphorePermit>,
     _gateway: Option<OwnedSemaphorePermit>,
 }
 
-impl CheckPlaces {
+impl CheckPermits {
     /// The metrics show the claims.
     pub(crate) fn new(metrics: &BudgetMetrics) -> Self {
-        let places = || Arc::new(Semaphore::new(AT_A_GATEWAY));
+        let permits = || Arc::new(Semaphore::new(AT_A_GATEWAY));
         Self {
             claims: Budget::new(i64::try_from(CLAIMS).unwrap_or(i64::MAX), metrics.clone()),
-            bdt: places(),
-            usd: places(),
+            bdt: permits(),
+            usd: permits(),
             own: Mutex::default(),
         }
     }
 
-    /// Waits for a place. `None` if the developer has too many claims already.
-    pub(super) async fn enter(&self, currency: Currency, developer: &DeveloperId) -> Option<CheckPlace> {
+    /// Waits for a permit. `None` if the developer has too many claims already.
+    pub(super) async fn enter(&self, currency: Currency, developer: &DeveloperId) -> Option<CheckPermit> {
         let claim = self.claims.take(developer, 1)?;
         let gateway = match currency {
             Currency::Bdt => &self.bdt,
             Currency::Usd => &self.usd,
         };
-        // The developer's own first: no place at the gateway stays empty for one who waits for the other. Nobody closes a semaphore.
+        // The developer's own first: nobody holds a permit of the gateway while it waits for its own. Nobody closes a semaphore.
         let own = self.own((currency, developer.clone())).acquire_owned().await.ok();
         let gateway = Arc::clone(gateway).acquire_owned().await.ok();
-        Some(CheckPlace { _claim: claim, _own: own, _gateway: gateway })
+        Some(CheckPermit { _claim: claim, _own: own, _gateway: gateway })
     }
 
     fn own(&self, own: Own) -> Arc<Semaphore> {
         let mut all = self.own.lock();
         if all.len() >= CLAIMS {
-            // Whoever has or awaits a place has a handle, and there are at most as many as claims.
-            all.retain(|_, places| Arc::strong_count(places) > 1);
+            // Whoever has or awaits a permit has a handle, and there are at most as many as claims.
+            all.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
         Arc::clone(all.entry(own).or_insert_with(|| Arc::new(Semaphore::new(OF_A_DEVELOPER))))
     }
@@ -88,15 +88,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_gateway_and_a_developer_with_many_payments_leave_places_to_others() {
-        let places = Arc::new(CheckPlaces::new(&BudgetMetrics::default()));
+    async fn a_slow_gateway_and_a_developer_with_many_payments_leave_permits_to_others() {
+        let permits = Arc::new(CheckPermits::new(&BudgetMetrics::default()));
         let begun = Instant::now();
         let check = |currency, nth, took| {
-            let places = Arc::clone(&places);
+            let permits = Arc::clone(&permits);
             tokio::spawn(async move {
-                let place = places.enter(currency, &developer(nth)).await;
+                let permit = permits.enter(currency, &developer(nth)).await;
                 sleep(Duration::from_secs(took)).await;
-                place.map(|_| begun.elapsed().as_secs())
+                permit.map(|_| begun.elapsed().as_secs())
             })
         };
         let many: Vec<_> = (0..CLAIMS).map(|_| check(Currency::Bdt, 1, 10)).collect();
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn developers_without_a_place_are_forgotten() {
-        let places = CheckPlaces::new(&BudgetMetrics::default());
+    async fn developers_without_a_permit_are_forgotten() {
+        let permits = CheckPermits::new(&BudgetMetrics::default());
         for nth in 0..=u8::MAX {
-            assert!(places.enter(Currency::Usd, &developer(nth)).await.is_some());
+            assert!(permits.enter(Currency::Usd, &developer(nth)).await.is_some());
         }
-        let held = places.enter(Currency::Bdt, &developer(7)).await;
-        assert_eq!(places.own.lock().len(), 1);
+        let held = permits.enter(Currency::Bdt, &developer(7)).await;
+        assert_eq!(permits.own.lock().len(), 1);
         drop(held);
     }
 }
