@@ -1,7 +1,7 @@
 //! Returns deliveries to their endpoints' outboxes when their next attempt is due.
 //!
-//! A delivery that waits is in no outbox, so it costs nothing until then, and later events of its payment pass it by. What is
-//! claimed at a crash still waits, and is claimed again.
+//! A delivery that waits is in no outbox, so it costs nothing until then, and later events of its payment pass it by. After a
+//! crash, a claimed delivery still waits, and is claimed again.
 
 use std::{slice, sync::Arc, time::Duration};
 

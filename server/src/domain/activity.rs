@@ -1,11 +1,11 @@
-//! What the payments of a day come to.
+//! Totals of a day's payments.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// What a scope's payments in one currency come to that were created on the same day, in UTC. All of it belongs to the day of
-/// creation, so paid divided by created is their success rate. Stored as three numbers.
+/// Totals of a scope's payments in one currency that were created on one day, in UTC. A payment counts on the day of its
+/// creation, so paid divided by created is the success rate. Stored as three numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, i128)", into = "(u64, u64, i128)")]
 pub(crate) struct DayTotals {

@@ -1,8 +1,7 @@
-//! What a clock that goes back holds up.
+//! Stored times after the clock went back.
 //!
-//! Times are stored as what the clock said. If it goes back, everything planned before lies further ahead than anybody meant. So a
-//! plan that lies further ahead than its own longest backoff is due now. What happened at a time that has not come yet happened
-//! before the clock went back.
+//! Each planned time then lies further ahead than it was meant to. So a plan further ahead than its longest backoff is due now.
+//! Something that happened at a future time happened before the clock went back.
 
 use payments_core::{RawStatus, Timestamp};
 
@@ -21,13 +20,13 @@ fn is_too_far(planned: Timestamp, longest_millis: i64, now: Timestamp) -> bool {
     planned.as_millis() - now.as_millis() > longest_millis
 }
 
-/// The backoff interval at whose end a question lies, if intervals are a third of the time since something ended.
+/// The backoff interval that ends at `planned`, if intervals are a third of the time since `since`.
 fn late_backoff_millis(planned: Timestamp, since: Timestamp) -> i64 {
     ((planned.as_millis() - since.as_millis()) / 4 + 1).max(SHORTEST_LATE_BACKOFF_MILLIS)
 }
 
-/// Whether a lease until a time still runs. If its end lies further ahead than twice its length, it was made before the clock went
-/// back. Twice, because the clocks of two servers differ a little.
+/// Whether a lease until a time still runs. If its end lies further ahead than twice its length, it was made before the clock
+/// went back. Twice, because the clocks of two servers differ a little.
 pub(crate) fn lease_runs(until: Timestamp, length_millis: i64, now: Timestamp) -> bool {
     until > now && !is_too_far(until, 2 * length_millis, now)
 }
@@ -48,7 +47,7 @@ impl EndedAttempt {
 }
 
 impl Session {
-    /// The next version, in which nothing waits longer than it was meant to; `None` if nothing does.
+    /// The next version, with no time too far ahead; `None` if no time is.
     pub(crate) fn unheld(&self, now: Timestamp) -> Option<Self> {
         let mut next = self.clone();
         next.ended_attempts = self.ended_attempts.iter().map(|ended| ended.clone().unheld(now)).collect();
@@ -81,7 +80,7 @@ impl Session {
 }
 
 impl Outgoing {
-    /// The next version, which does not wait longer than it was meant to; `None` if it does not.
+    /// The next version, whose next attempt is not too far ahead; `None` if it is not.
     pub(crate) fn unheld(mut self, now: Timestamp) -> Option<Self> {
         let longest = longest_delay_millis(self.delivery.attempts)?;
         self.waits_until().filter(|until| is_too_far(*until, longest, now))?;

@@ -10,7 +10,7 @@ const MAX_MOVES: usize = 40;
 /// The maximum length of the words of a move, in characters.
 const MAX_WORDS: usize = 300;
 
-/// Something that happened to a payment, and that nothing else in its session tells.
+/// Something that happened to a payment, and that nothing else in its session records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Move {
     pub(crate) at: Timestamp,

@@ -1,8 +1,8 @@
 //! The payment gateways: the sandbox, a mobile-money gateway, a card processor.
 //!
 //! What a browser or a webhook reports is only a reason to query the gateway. Each implementation maps its gateway's
-//! response to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes payments
-//! by that alone.
+//! response to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes
+//! payments by that alone.
 
 mod answer;
 mod bkash;

@@ -1,7 +1,7 @@
 //! The sandbox of a public server: a service of its own on a disposable store, with a dispatcher and workers of its own.
 //!
-//! Strangers use it, so it has its own few delivery permits, and nothing in it waits for a live payment or makes one wait. When an
-//! empty store replaces the present one, another service begins on it. The one before ends what it has in flight.
+//! Strangers use it, so it has its own few delivery permits, and nothing in it waits for a live payment or makes one wait. When
+//! an empty store replaces the present one, another service begins on it. The one before ends what it has in flight.
 
 use std::{mem, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The account's activity: what the payments of each of the last days come to.
+//! The account's activity: the totals of each of the last days.
 
 use std::iter;
 
@@ -8,7 +8,7 @@ use super::{Caller, Result, Service};
 use crate::domain::DayTotals;
 
 impl Service {
-    /// The activity of so many days, today among them, in the key's environment.
+    /// The activity of the last `days` days, with today, in the key's environment.
     pub(crate) async fn activity(&self, caller: &Caller, days: u16) -> Result<Activity> {
         let until = Day::of(self.ambient.now());
         let since = until.minus(days.saturating_sub(1));
@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// The totals of a day, from those of some days in their order.
+/// A day's totals, out of a list sorted by day.
 fn of_day(days: &[(Day, DayTotals)], date: Day) -> CurrencyActivity {
     let found = days.binary_search_by_key(&date, |(day, _)| *day).ok().and_then(|nth| days.get(nth));
     let DayTotals { created, paid, volume_minor } = found.map(|(_, totals)| *totals).unwrap_or_default();

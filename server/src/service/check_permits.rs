@@ -1,9 +1,8 @@
-//! Permits for questions to gateways about payments that are due. Neither a slow gateway nor a developer with many payments keeps
-//! those of others waiting.
+//! Permits to ask a gateway about a due payment. Neither a slow gateway nor a developer with many payments delays the others.
 //!
-//! Each gateway has permits of its own, and a developer at most half of them. Who waits for a permit holds a claim on its payment
-//! meanwhile; so another worker finds the payments behind. A developer's claims are limited too: one that is beyond the limit
-//! stays until its lease ends, and the payment comes again then.
+//! A developer gets at most half of a gateway's permits. A payment stays claimed while its check waits for a permit, so the
+//! worker finds the payments behind it. A developer's claims are limited too: one beyond the limit stays until its lease
+//! ends, and then the payment is claimed again.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,7 +17,7 @@ use crate::{
 
 /// How many claims a server holds at once. A developer alone has half of them.
 pub(super) const CLAIMS: usize = 128;
-/// How many payments a server asks about at once at one gateway.
+/// How many checks are in progress at one gateway.
 const AT_A_GATEWAY: usize = 16;
 /// How many of them are one developer's.
 const OF_A_DEVELOPER: usize = AT_A_GATEWAY / 2;

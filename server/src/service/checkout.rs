@@ -29,7 +29,7 @@ pub(crate) struct CheckoutView {
     pub(crate) customer_url: Option<String>,
 }
 
-/// What only a payment that was paid can show.
+/// What the page shows of a paid payment alone.
 pub(crate) struct Receipt {
     pub(crate) paid_at: Timestamp,
     pub(crate) method: Option<PaymentMethod>,
@@ -97,7 +97,7 @@ impl Service {
         Ok(CheckoutView { session, brand, order, seconds_left, receipt, return_url, customer_url })
     }
 
-    /// Whether an endpoint of the shop's is told that this payment is paid.
+    /// Whether the shop has an endpoint that gets this payment's `payment.completed`.
     pub(crate) async fn tells_shop(&self, id: &PaymentId) -> Result<bool> {
         let payment = self.session(id.as_str()).await?.payment;
         let scope = Scope { developer_id: payment.developer_id, environment: payment.environment };

@@ -225,7 +225,7 @@ fn step(session: &Session, state: &AttemptState, hint: Hint, capture_interval_mi
     let since_capture = capture_sent_at.map_or(i64::MAX, |at| now.as_millis() - at.as_millis());
     let is_expired = session.expires_at <= now;
     let since_end = now.as_millis() - session.expires_at.as_millis();
-    // The money that the customer approved was asked for in vain.
+    // The last capture has brought no money.
     let is_in_vain = capture_sent_at.is_some() && since_capture >= CANCEL_DELAY_MILLIS;
     let failed = if session.may_try_again(now) { Cause::AttemptFailed } else { Cause::GatewayFailed };
     let is_given_up = matches!(hint, Hint::Cancelled | Hint::CouldNotPay);

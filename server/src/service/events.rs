@@ -7,7 +7,7 @@ use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid
 use super::{Caller, Record, Refused, Result, Service, page_bytes::fitting, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
 
-/// How many entries of the list a request looks at, so that a filter which lets few through costs no more.
+/// How many entries a request examines, however few of them match its filter.
 const MAX_EXAMINED: usize = 1000;
 
 impl Service {
@@ -83,7 +83,7 @@ fn page(mut items: Vec<RawJson>, chosen: EventPage<EventEntry>) -> EventPage<Raw
     EventPage { items, has_more, next, unknown }
 }
 
-/// The first events that the filters let through, of at most so many that are looked at.
+/// The first events that match the filters, out of the first `examined` entries.
 fn choose(entries: Vec<EventEntry>, query: &EventQuery, examined: usize) -> EventPage<EventEntry> {
     let mut page =
         EventPage { items: Vec::new(), has_more: false, next: query.after.clone(), unknown: UnknownFields::new() };

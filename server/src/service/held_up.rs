@@ -1,7 +1,7 @@
-//! Finds what a clock that went back holds up, and plans it anew.
+//! Plans work anew that a clock which went back holds up.
 //!
-//! Queues are in the order of their times, so work that was planned before the clock went back is found late. When the clock goes
-//! back, and at each start, because it may have gone back meanwhile, the server looks once at all that is planned.
+//! Queues are sorted by time, so work that was planned before the clock went back comes late. The server examines all planned
+//! work once when the clock goes back, and once at each start: the clock may have gone back while the server was down.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::store::{Change, Queue, StoreError, Work, Write};
 const EVERY: Duration = Duration::from_secs(1);
 /// How much of a queue is looked at each time.
 const PAGE: usize = 256;
-/// A clock that goes back by less holds up nothing for long. Clocks that are set gently go back by less, too.
+/// A smaller step back holds up nothing for long. Clocks that are set gently make smaller steps.
 const TOLERANCE_MILLIS: i64 = 2_000;
 /// The queues in the order of times.
 const QUEUES: [Queue; 3] = [Queue::GatewayChecks, Queue::Retries, Queue::Expiry];

@@ -7,8 +7,8 @@ use crate::domain::{LATE_MONEY_MILLIS, LONGEST_CUSTOMER_BACKOFF_MILLIS, LONGEST_
 pub(super) const FIRST_BACKOFF_MILLIS: i64 = 3_000;
 /// The longest backoff interval while the payment waits for the gateway.
 const LONGEST_GATEWAY_BACKOFF_MILLIS: i64 = 60_000;
-/// How long ago a change counts that lies in the future: the clock went back since, and nobody knows by how much. Not as now, since
-/// the server would then query every three seconds until the clock is there again.
+/// The age of a change whose time lies in the future, because the clock went back. With an age of zero, the server would query
+/// every three seconds until the clock reaches that time.
 const UNKNOWN_AGE_MILLIS: i64 = 60 * 60 * 1000;
 
 /// What a processing payment waits for.
@@ -21,7 +21,7 @@ pub(super) enum WaitsFor {
     Answer,
 }
 
-/// When to query the gateway next, or `None` for never again: the last query must have been answered.
+/// When to query the gateway next. `None` ends the queries: only an answered query does that.
 ///
 /// The backoff interval is a third of the time since the payment last changed, or a twelfth while it waits for the
 /// gateway. The server always queries when the session expires. From then on, the interval counts from the expiry.

@@ -1,6 +1,6 @@
-//! A page of a list has a limit of bytes beside that of items.
+//! The limit of a list's page in bytes.
 
-/// The most that the items of a page have together. The first one always fits.
+/// Maximum bytes of a page's items. The first item always fits.
 const AT_MOST: usize = 4 * 1024 * 1024;
 
 /// How many of the items with these lengths a page has; `None` if it has all.

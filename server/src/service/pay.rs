@@ -78,7 +78,7 @@ impl Service {
             return Ok(None);
         }
         let turn = timeout(self.settings.gateway_timeout, self.turns.take(&session.payment.id, For::Attempt)).await;
-        // Another request waits for the gateway for so long.
+        // Another request has waited for the gateway all that time.
         let mut turn = turn.map_err(|_| GatewayError::CircuitOpen { gateway: gateway.name() })?;
         if let Some(turn) = &mut turn
             && begins(&self.session(id).await?)

@@ -9,7 +9,7 @@ use super::{Caller, Refused, Result, Service, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
-/// How many payments a request looks at, so that a filter which lets few through costs no more.
+/// How many payments a request examines, however few of them match its filter.
 const MAX_EXAMINED: usize = 1000;
 /// How many of them are in memory at a time.
 const AT_A_TIME: usize = 100;
@@ -31,7 +31,7 @@ struct Filters<'q> {
     query: &'q PaymentQuery,
     caller: &'q Caller,
     lookups: Vec<Lookup>,
-    /// Whether a value can find nothing.
+    /// Whether the value of a filter matches no payment.
     is_empty: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'q> Filters<'q> {
         Self { query, caller, lookups: values.into_iter().flatten().flatten().collect(), is_empty }
     }
 
-    /// The list to read, which is the shortest for certain or most likely, and whether the filters let all of it through.
+    /// The list to read, which is most likely the shortest, and whether all of it matches the filters.
     fn source(&self) -> (PaymentSource, bool) {
         let excludes_some = self.query.currency.is_some() || self.caller.only_its_app;
         match (self.lookups.first(), &self.query.status) {
@@ -109,7 +109,7 @@ impl Service {
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (source, is_exact) = filters.source();
-        // Near its times, a source may have payments of others.
+        // Near the limits of the times, a source also lists payments outside them.
         let has_times = query.created_after.is_some() || query.created_before.is_some();
         let at_a_time = if is_exact && !has_times { limit + 1 } else { AT_A_TIME };
         let mut examined = 0;
@@ -140,7 +140,7 @@ impl Service {
         Ok(page)
     }
 
-    /// A payment without a reference has its id for one, and no index says so. All that name it are newer.
+    /// Adds the payment whose id is the reference. No index has it. Payments that were given this reference are newer.
     async fn add_by_id(
         &self,
         caller: &Caller,
@@ -176,7 +176,7 @@ impl Service {
         }))
     }
 
-    /// The value of a new payment that no other may have, unless one has it for its id.
+    /// The lookup of a new payment's unique reference. Refuses a reference that is the id of a payment without one.
     pub(super) async fn unique_reference(&self, caller: &Caller, reference: &str) -> Result<Option<Lookup>> {
         if let Ok(id) = reference.parse()
             && self.payment_with_reference(caller, &id).await?.is_some()

@@ -14,15 +14,15 @@ use crate::{
 /// How many deliveries a request looks at, and how many of them are in memory at a time.
 const MAX_EXAMINED: usize = 1000;
 const AT_A_TIME: usize = 50;
-/// While an endpoint has so many deliveries in its outbox, no more are sent again: its lane sends them as fast as it answers.
+/// An endpoint with this many pending deliveries gets no more. Its lane sends them as fast as the endpoint answers.
 const MAX_PENDING: usize = 100;
 /// How long a request waits until there are fewer, and how often it looks.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
 impl Service {
-    /// Sends again each delivery to an endpoint that failed within a time and was not sent again since. Test events are not sent
-    /// again. Looks at a part of the deliveries.
+    /// Resends the deliveries that failed within a time and that nobody has resent, except test events. Examines a part of the
+    /// deliveries.
     pub(crate) async fn recover_webhook(
         &self,
         caller: &Caller,
@@ -73,8 +73,8 @@ impl Directory {
 }
 
 impl Records<'_> {
-    /// Sends again what failed of a part. Until `give_up_at`, it waits for the endpoint's lane; without one, it does not wait: the
-    /// server may not be running.
+    /// Resends the failed deliveries of a part. Waits for room in the outbox until `give_up_at`. `None` does not wait: no server
+    /// may be running that makes room.
     async fn recover_part(
         self,
         endpoint: &Endpoint,

@@ -96,8 +96,8 @@ impl Service {
     ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
-            // Since the request claimed its key, another worker may have made this very refund, whose response the key has then.
-            // After this look, the session's version tells.
+            // Another worker may have made this refund since the request claimed its key. Then the key has the response. If it
+            // does so from now on, the session's version changes.
             if session.pending_refund.is_none()
                 && let Some(request) = request
                 && let Some(answer) = self.replay(request).await?
@@ -221,8 +221,8 @@ impl Records<'_> {
         let request = refund.request.clone().map(IdempotentRequest::of_parts);
         let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
         if answer.replayed {
-            // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has made
-            // this one too, so it counts. If another worker recorded this very refund, the session's version tells.
+            // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has
+            // made this one too, so it counts. If another worker recorded this very refund, the session's version tells.
             return self.commit_refund(session, next, refund.clone(), None).await;
         }
         Ok(answer)

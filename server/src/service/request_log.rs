@@ -15,7 +15,7 @@ use crate::{
 
 /// How often requests are stored. A server that is killed loses what it has noted since.
 const EVERY: Duration = Duration::from_secs(2);
-/// How many requests of a scope are noted between two times of storing: one scope cannot make the log of another wait.
+/// How many requests of a scope are noted between two times of storing, so that no scope delays the log of another.
 const MAX_OF_SCOPE: usize = 100;
 /// How many requests of all scopes are noted.
 const MAX_NOTED: usize = 10_000;
@@ -50,8 +50,8 @@ impl RequestLog {
         Self::new(self.not_logged.clone())
     }
 
-    /// Notes a request, which is described only if there is room for it. If there is none, a request that failed takes the place of
-    /// the scope's last that did not.
+    /// Notes a request if there is room, and calls `request` only then. Without room, a failed request replaces the scope's last
+    /// successful one.
     pub(crate) fn note(&self, scope: &Scope, status: u16, request: impl FnOnce() -> LoggedRequest) {
         let mut noted = self.noted.lock();
         let Noted { scopes, count } = &mut *noted;
@@ -78,7 +78,7 @@ impl RequestLog {
         }
     }
 
-    /// Notes a request that was refused because its key's limit was used up: in one line for a second of them.
+    /// Notes a request beyond its key's rate limit. The same requests of one second share a line.
     pub(crate) fn note_refusal(&self, scope: &Scope, request: LoggedRequest) {
         fn cause(of: &LoggedRequest) -> (u16, Option<&ErrorCode>, &str, i64) {
             (of.status, of.error.as_ref(), &of.key_last4, of.created_at.as_millis().div_euclid(1000))

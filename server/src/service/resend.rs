@@ -72,7 +72,7 @@ impl Records<'_> {
     }
 }
 
-/// The new delivery, and the old one that names it: of requests that send it again at the same time, each knows the one before.
+/// Adds the new delivery, and names it in the old one. The old one's version orders concurrent requests.
 fn writes(known: Outgoing, again: Outgoing) -> Vec<Write> {
     let resent = Outgoing { version: known.version + 1, resent_as: Some(again.delivery.id.clone()), ..known };
     vec![Write::Delivery(Box::new(again)), Write::DeliveryResent(Box::new(resent))]

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Service {
-    /// Makes all test keys of the caller's workspace begin anew, with nothing. What they had can no longer be found.
+    /// Gives all test keys of the caller's workspace a new, empty scope. Nothing finds the records of the old one any more.
     pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<()> {
         self.check_own_sandbox(caller).await?;
         let left = retry_on_conflict(|| async {
@@ -30,7 +30,7 @@ impl Service {
         self.remove_endpoints(&left).await
     }
 
-    /// Nobody waits any more for the webhooks of what was left behind.
+    /// Removes the endpoints of the old scope, so that its webhooks end.
     async fn remove_endpoints(&self, left: &Scope) -> Result<()> {
         for endpoint in self.store.endpoints(left, None, usize::MAX).await? {
             match self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await.map_err(Refused::from) {

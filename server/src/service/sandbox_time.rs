@@ -1,4 +1,4 @@
-//! Moves the time of a developer's sandbox: what waits for a time there comes earlier.
+//! Moves the time of a developer's sandbox: brings expiries and further attempts closer.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl Service {
-    /// Lets a time pass for the open sessions and the waiting deliveries of the caller's sandbox, and for nobody else.
+    /// Moves the time of the open sessions and waiting deliveries in the caller's sandbox alone.
     pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced> {
         self.check_own_sandbox(caller).await?;
         // First find them all: a session that expires leaves the list.

@@ -53,7 +53,7 @@ impl Services {
         Ok(sandbox.map_or_else(|| Arc::clone(&self.lasting), |sandbox| sandbox.service))
     }
 
-    /// The service of the requests without a key about a payment. Only for payments in the sandbox's slot does it read anything.
+    /// The service of a payment, for requests without a key. Reads a store only for ids in the sandbox's slot.
     pub(crate) async fn of_payment(&self, id: &str) -> Arc<Service> {
         if let Ok(Some(Sandbox { developer, service })) = self.sandbox()
             && let Ok(id) = id.parse::<PaymentId>()

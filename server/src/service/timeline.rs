@@ -44,7 +44,7 @@ fn entry(created_at: Timestamp, kind: TimelineKind, description: impl Into<Strin
     }
 }
 
-/// What the session tells.
+/// The entries that the session itself gives.
 fn entries(session: &Session) -> Vec<TimelineEntry> {
     let Session { payment, settlements, review, moves, .. } = session;
     let mut found = vec![entry(payment.created_at, TimelineKind::Created, "The payment was created.")];
@@ -53,7 +53,7 @@ fn entries(session: &Session) -> Vec<TimelineEntry> {
         let (times, last_at) = again.map_or((1, None), |(times, last_at)| (times, Some(last_at)));
         TimelineEntry { times, last_at, ..entry(*at, kind.clone(), words) }
     }));
-    // Of many moves the oldest leave; the present status is told all the same.
+    // A session drops its oldest moves, so the present status may need an entry of its own.
     let is_recorded = |kind: &TimelineKind| moves.iter().any(|it| it.kind == *kind);
     if let Some(at) = payment.paid_at.filter(|_| !is_recorded(&TimelineKind::Completed)) {
         found.push(entry(at, TimelineKind::Completed, "The payment was paid."));

@@ -10,7 +10,7 @@ use payments_core::{
 use super::{Caller, Refused, Result, Service};
 use crate::store::{EventsFrom, TransactionEntry, TransactionsFrom};
 
-/// How many changes a request looks at, so that a filter which lets few through costs no more.
+/// How many changes a request examines, however few of them match its filter.
 const MAX_EXAMINED: usize = 1000;
 /// What the id of a fee begins with.
 const FEE: &str = "txn_fee_";
@@ -31,7 +31,7 @@ impl Service {
     }
 }
 
-/// The first transactions after the cursor that the filters let through, of at most so many changes that are looked at.
+/// The first transactions after the cursor that match the filters, out of the first `examined` changes.
 fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usize) -> TransactionPage {
     let mut page = TransactionPage {
         items: Vec::new(),
@@ -76,7 +76,7 @@ fn at(entry: &TransactionEntry) -> Timestamp {
     entry.event.created_at().or_else(|| entry.payment.created_at()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The transactions of a change, the last one posted first: the fee, unless it is nothing, follows the payment or refund.
+/// The transactions of a change, newest first: the fee, if there is one, and then the payment or refund.
 fn of_entry(entry: &TransactionEntry) -> impl Iterator<Item = Transaction> {
     let TransactionEntry { event, payment, money, balance_minor } = entry;
     let name = event.as_str().strip_prefix(EventId::PREFIX).unwrap_or(event.as_str());
