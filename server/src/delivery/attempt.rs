@@ -77,12 +77,6 @@ impl Attempts {
 
     /// Makes one delivery attempt and logs it. Holds the permit until then: while the log fails, no further request starts.
     pub(super) async fn make(&self, mut outgoing: Outgoing, permit: Permit, claim: Claim) -> AttemptOutcome {
-        if planted!(LoggedBeforeSent) {
-            let mut logged = outgoing.clone();
-            logged.version += 1;
-            (logged.delivery.status, logged.delivery.attempts) = (DeliveryStatus::Success, 1);
-            self.log(&logged, None, &claim).await;
-        }
         let Some(Sent { outcome, label, endpoint }) =
             trace::attempts_of(outgoing.event.as_ref(), self.send(&mut outgoing.delivery)).await
         else {

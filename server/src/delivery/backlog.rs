@@ -68,7 +68,7 @@ impl Backlog {
         let mut blocked: HashSet<&PaymentId> = in_flight.collect();
         self.deliveries.iter().find_map(|(id, state)| match state {
             State::NotLoaded | State::Loaded(None) => Some(id),
-            State::Loaded(Some(payment)) => (blocked.insert(payment) || planted!(OrderIgnored)).then_some(id),
+            State::Loaded(Some(payment)) => blocked.insert(payment).then_some(id),
             State::InFlight(_) | State::Unreadable => None,
         })
     }

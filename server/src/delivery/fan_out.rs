@@ -126,7 +126,7 @@ impl FanOut {
                 }
                 Err(error) => return Err(error),
             };
-            endpoints.truncate(if planted!(FanOutSkips) && claims.len() > 1 { 1 } else { endpoints_left });
+            endpoints.truncate(endpoints_left);
             let has_more = endpoints.len() == endpoints_left;
             let after = endpoints.last().filter(|_| has_more).map(|endpoint| endpoint.endpoint.id.clone());
             let at = changes.iter().position(|change| change.payment == event.payment).unwrap_or_else(|| {

@@ -44,9 +44,7 @@ pub(super) const LIMITS: AmountLimits = AmountLimits { least: Amount::from_minor
 /// an account that may not pay, a payment that the customer cancelled. After any other code the outcome is unknown.
 fn is_certain(code: &str) -> bool {
     let number = code.parse::<u16>().unwrap_or_default();
-    planted!(AnyCodeFails)
-        || code == CANCELLED
-        || matches!(number, 2009..=2019 | 2023 | 2037..=2041 | 2043..=2046 | 2057..=2059)
+    code == CANCELLED || matches!(number, 2009..=2019 | 2023 | 2037..=2041 | 2043..=2046 | 2057..=2059)
 }
 
 const CANCELLED: &str = "2069";

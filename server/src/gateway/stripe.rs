@@ -100,7 +100,7 @@ impl Stripe {
             | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT
         );
         match serde_json::from_slice(&body) {
-            Ok(ErrorResponse { error }) if is_of_request || planted!(AnyErrorRefuses) => Ok(Err(error)),
+            Ok(ErrorResponse { error }) if is_of_request => Ok(Err(error)),
             Ok(ErrorResponse { error }) => Err(self.client.unanswered(&format!("status {}: {error}", status.as_u16()))),
             Err(_) => Err(self.client.unanswered(&format!("status {}", status.as_u16()))),
         }
@@ -340,8 +340,8 @@ impl Gateway for Stripe {
         let error = About::new(error, &intent).ok_or_else(|| self.client.unanswered(&words))?;
         // The charge may be refunded by an earlier request for this refund.
         match self.refund_of(&intent, refund.id).await? {
-            Some(known) if !planted!(AnyErrorRefuses) => self.outcome(&known),
-            _ => Ok(RefundOutcome::Refused(error.refusal(self.rejection(&error)))),
+            Some(known) => self.outcome(&known),
+            None => Ok(RefundOutcome::Refused(error.refusal(self.rejection(&error)))),
         }
     }
 }

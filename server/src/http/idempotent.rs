@@ -31,11 +31,8 @@ where
 {
     let key = idempotency_key(request.headers())?;
     let body = request.read_json().await?;
-    let path = || match planted!(SlashIsAnotherScope) {
-        true => request.head.parts.uri.path().to_owned(),
-        false => request.route_path(),
-    };
-    let identity = key.map(|key| IdempotentRequest::new(&caller.scope, "POST", &path(), &key, &body));
+    let path = request.route_path();
+    let identity = key.map(|key| IdempotentRequest::new(&caller.scope, "POST", &path, &key, &body));
     let service = request.service();
     if lookup == Lookup::First
         && let Some(identity) = &identity

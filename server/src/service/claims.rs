@@ -146,9 +146,6 @@ impl Service {
         if let Some(answer) = self.replay(&request).await? {
             return Ok(Try::Answered(answer));
         }
-        if planted!(EffectBeforeClaim) {
-            return perform(Some(request)).await.map(Try::Answered);
-        }
         let token = ClaimToken::new(self.ambient.random());
         let lease = u32::try_from((bound * 2 + LEASE_MARGIN).as_secs()).unwrap_or(u32::MAX);
         let now = self.ambient.now();

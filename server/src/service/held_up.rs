@@ -50,9 +50,6 @@ impl Service {
                 tracing::warn!("the clock went back; what was planned before is planned anew");
                 looked_at = QUEUES.map(|queue| (queue, Some(now)));
             }
-            if planted!(HeldUp) {
-                continue;
-            }
             for (queue, after) in &mut looked_at {
                 let Some(from) = *after else { continue };
                 match self.plan_page(*queue, from).await {

@@ -10,7 +10,6 @@ impl Service {
     pub(super) async fn find_late_money(&self, id: &PaymentId) -> Result<()> {
         retry_on_conflict(|| async {
             match self.store.session(id).await? {
-                Some(_) if planted!(LateMoneyIgnored) => Ok(()),
                 Some(session) if !session.needs_manual_review() => self.ask_about_ended_attempts(&session).await,
                 _ => Ok(()),
             }

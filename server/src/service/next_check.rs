@@ -37,8 +37,7 @@ pub(super) fn next_check(
     let since = if is_processing && is_expired { expires_at.max(changed_at) } else { changed_at };
     let elapsed = now.as_millis() - since.as_millis();
     let elapsed = if elapsed < 0 { UNKNOWN_AGE_MILLIS } else { elapsed };
-    let counts = waits_for != WaitsFor::Answer || planted!(AnyQuestionCounts);
-    if !is_processing && elapsed > LATE_MONEY_MILLIS && counts {
+    if !is_processing && elapsed > LATE_MONEY_MILLIS && waits_for != WaitsFor::Answer {
         return None;
     }
     let (interval, longest) = match waits_for {

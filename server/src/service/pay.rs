@@ -149,10 +149,7 @@ impl Service {
                     silent_since: None,
                 };
                 let next = Session { check_at, attempt: Some(attempt), ..session.next() };
-                match self.records().commit_decision(session, next, decision).await {
-                    Err(_) if planted!(SentBeforeCommit) => {}
-                    committed => drop(committed?),
-                }
+                self.records().commit_decision(session, next, decision).await?;
                 Ok(Paying::Gateway { redirect_url: customer_url })
             }
         }

@@ -124,7 +124,6 @@ impl Records<'_> {
         let json = RawJson::of(payment)?;
         let created_at = payment.updated_at;
         let event = match event {
-            Some(EventKind::PaymentRefunded) if planted!(EventLost) => None,
             Some(kind) => {
                 let data = data.of(&kind, payment, &json)?;
                 let id = EventId::new(payment.developer_id.slot(), created_at, self.ambient.id_bytes());

@@ -9,7 +9,7 @@ use crate::{
     ambient::Ambient,
     delivery::FanOutSignal,
     domain::Session,
-    store::{Change, CommitError, Store, StoreError},
+    store::{Change, CommitError, Store},
     trace,
 };
 
@@ -24,20 +24,11 @@ pub(super) struct Records<'s> {
 
 impl Records<'_> {
     /// Commits a change, then wakes the fan-out worker if an event became pending.
-    pub(super) async fn commit(self, mut change: Change) -> Result<(), CommitError> {
-        let apart = if planted!(ResponseApart) { change.idempotency.take() } else { None };
-        match trace::commit(self.store, change).await {
-            Err(CommitError::Store(StoreError::Unknown)) if planted!(UnknownCountsAsDone) => {}
-            committed => {
-                if committed?.has_pending_event
-                    && let Some(fan_out) = self.fan_out
-                {
-                    fan_out.notify();
-                }
-            }
-        }
-        if apart.is_some() {
-            self.store.commit(Change { idempotency: apart, ..Change::default() }).await?;
+    pub(super) async fn commit(self, change: Change) -> Result<(), CommitError> {
+        if trace::commit(self.store, change).await?.has_pending_event
+            && let Some(fan_out) = self.fan_out
+        {
+            fan_out.notify();
         }
         Ok(())
     }

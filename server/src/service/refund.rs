@@ -106,7 +106,7 @@ impl Service {
             }
             let pending = self.pending_refund(&session, params, request)?;
             let refund = pending.id.clone();
-            if session.pending_refund.is_none() || planted!(PendingRefundReplaced) {
+            if session.pending_refund.as_ref().is_none_or(|known| known.id != refund) {
                 let check_at = Some(self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS));
                 let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 let words = "The merchant asked for a refund, and the server asks the gateway for it.";
@@ -149,9 +149,8 @@ impl Service {
                     stored => Ok(stored),
                 };
             };
-            let another = format!("{}-{}", pending.id, pending.tries);
             let order = RefundRequest {
-                id: if planted!(RefundUnderNewId) { &another } else { pending.id.as_str() },
+                id: pending.id.as_str(),
                 amount: amount_at_gateway(&session, pending),
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::{Request, Response, body::Incoming, client, server, service::service_fn};
+use hyper::{HeaderMap, Request, Response, body::Incoming, client, server, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::{io::duplex, time::sleep};
@@ -200,6 +200,7 @@ impl Receiver {
 pub(super) type Hosts = Arc<Mutex<BTreeMap<String, Arc<Receiver>>>>;
 
 /// The way from one server to all endpoints.
+#[derive(Clone)]
 pub(super) struct ToEndpoints {
     pub(super) fate: Arc<Fate>,
     pub(super) life: Arc<Life>,
@@ -209,7 +210,38 @@ pub(super) struct ToEndpoints {
 #[async_trait]
 impl Endpoints for ToEndpoints {
     async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault> {
-        let request = request()?;
+        let mut sent = request()?;
+        if planted!(OverlapIgnored) {
+            keep_one_signature(sent.headers_mut());
+        }
+        let longest_delay = match () {
+            () if planted!(LoggedBeforeSent) => 1,
+            () if planted!(OrderIgnored) => 20_000,
+            () => return self.send_now(sent).await,
+        };
+        // Somebody answers, and the endpoint gets the request later.
+        let way = self.clone();
+        tokio::spawn(async move {
+            way.fate.wait(0..=longest_delay).await;
+            way.send_now(sent).await
+        });
+        let somebody = Receiver::new(String::new(), Manners::Good);
+        exchange(&self.fate, somebody, request()?).await.map_err(|_| Fault::closed())
+    }
+}
+
+/// Leaves the time and the first signature.
+fn keep_one_signature(headers: &mut HeaderMap) {
+    if let Some(value) = headers.get_mut("x-service-signature")
+        && let Ok(all) = value.to_str()
+        && let Ok(one) = all.split(',').take(2).collect::<Vec<_>>().join(",").parse()
+    {
+        *value = one;
+    }
+}
+
+impl ToEndpoints {
+    async fn send_now(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Fault> {
         self.life.runs().await;
         self.fate.wait(1..=40).await;
         let host = request.uri().host().unwrap_or_default().to_owned();

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use gateway_fakes::{Answer, Call, Fault, Instead, Program};
 use reqwest::Request;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Trouble, fate::Fate, life::Life};
@@ -35,9 +36,10 @@ pub(super) struct ToGateway<P> {
 impl<P: Program> Transport for ToGateway<P> {
     async fn send(&self, request: Request) -> Result<Response, NoResponse> {
         self.life.runs().await;
-        let call = call(&request);
+        let mut call = call(&request);
         self.fate.wait(5..=120).await;
         let operation = self.program.operation(&call).unwrap_or_default();
+        let renamed = (operation == "refund" && planted!(RefundUnderNewId)).then(|| self.rename_refund(&mut call));
         let is_struck = self.fate.strikes(Trouble::GatewayLink, 10);
         let is_closed = operation != "token" && self.is_closed.load(Ordering::Relaxed);
         let fault = match is_struck {
@@ -67,6 +69,7 @@ impl<P: Program> Transport for ToGateway<P> {
         };
         self.fate.wait(5..=120).await;
         self.life.runs().await;
+        let outcome = outcome.map(|response| falsified(response, operation, &call, renamed));
         match outcome {
             Err("it does not answer") => {
                 sleep(TIMEOUT).await;
@@ -76,6 +79,51 @@ impl<P: Program> Transport for ToGateway<P> {
             Ok(response) => Ok(response),
         }
     }
+}
+
+impl<P> ToGateway<P> {
+    /// Gives a refund another id. Returns this server's id, and the other one.
+    fn rename_refund(&self, call: &mut Call) -> (String, String) {
+        let known = call.header("idempotency-key").to_owned();
+        let other = format!("{known}-{}", self.fate.number(0..=u64::MAX));
+        if let Ok(key) = other.parse() {
+            call.headers.insert("idempotency-key", key);
+        }
+        call.body = String::from_utf8_lossy(&call.body).replace(&known, &other).into();
+        (known, other)
+    }
+}
+
+/// A gateway's response, as a server with the planted fault takes it.
+fn falsified(response: Response, operation: &str, call: &Call, renamed: Option<(String, String)>) -> Response {
+    let text = String::from_utf8_lossy(&response.body);
+    let is_error = response.status.is_client_error();
+    if let Some((known, other)) = renamed {
+        return Response { body: text.replace(&other, &known).into(), ..response };
+    }
+    match operation {
+        "refund" if is_error && planted!(AnyErrorRefuses) => {
+            let error = json!({"error": {"type": "invalid_request_error", "code": "charge_disputed"}});
+            Response { status: http_status(400), body: error.to_string().into() }
+        }
+        // Else the server finds the refund that the error is said to be of.
+        "retrieve" if call.path == "/v1/refunds" && planted!(AnyErrorRefuses) => {
+            Response { body: json!({"data": [], "has_more": false}).to_string().into(), ..response }
+        }
+        "execute" if planted!(AnyCodeFails) && has_unknown_code(&text) => {
+            let failure = json!({"statusCode": "2023", "statusMessage": "Insufficient Balance"});
+            Response { body: failure.to_string().into(), ..response }
+        }
+        _ => response,
+    }
+}
+
+/// Whether the mobile-money gateway says that it did not execute, and is not under maintenance.
+fn has_unknown_code(text: &str) -> bool {
+    let answer = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let code =
+        ["statusCode", "errorCode", "externalCode", "internalCode"].iter().find_map(|name| answer[name].as_str());
+    code.is_some_and(|code| code != "0000" && code != "503")
 }
 
 fn answered(answer: Answer, fault: Option<Fault>) -> Result<Response, &'static str> {

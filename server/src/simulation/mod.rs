@@ -15,6 +15,7 @@ mod coverage;
 mod customer;
 mod database;
 mod endpoints;
+mod falsified;
 mod fate;
 mod gateways;
 mod life;
@@ -32,8 +33,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{runtime::Builder, task::JoinSet, time::timeout};
 
-pub(crate) use self::planted::is_planted;
 pub use self::planted::{Planted, plant};
+pub(crate) use self::{falsified::commit, planted::is_planted};
 use self::{merchant::Merchant, world::World};
 use crate::http::Reference;
 

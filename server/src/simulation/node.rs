@@ -219,7 +219,9 @@ impl Node {
         let (sender, deliveries) = (Arc::clone(&service.sender), metrics.deliveries.clone());
         let dispatcher = Dispatcher::new(store, Arc::clone(&ambient), sender, deliveries, PERMITS);
         let mut tasks = JoinSet::new();
-        for worker in workers::of(&service, &dispatcher, &metrics) {
+        let [first @ .., held_up, dispatching, fan_out, retries] = workers::of(&service, &dispatcher, &metrics);
+        let held_up = (!planted!(HeldUp)).then_some(held_up);
+        for worker in first.into_iter().chain(held_up).chain([dispatching, fan_out, retries]) {
             tasks.spawn(worker);
         }
         let edge = edge(&service, &metrics, reference);

@@ -87,5 +87,10 @@ pub fn plant(fault: Option<Planted>) {
 
 /// Whether the server has this fault on this thread.
 pub(crate) fn is_planted(fault: Planted) -> bool {
-    PLANTED.get() == Some(fault)
+    planted() == Some(fault)
+}
+
+/// The fault that the server has on this thread.
+pub(super) fn planted() -> Option<Planted> {
+    PLANTED.get()
 }

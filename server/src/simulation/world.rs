@@ -199,7 +199,10 @@ impl World {
     /// Sends a request to one of the servers. Some clients end a path with a slash now and then, which changes nothing.
     pub(super) async fn try_once(&self, ask: &Ask) -> Option<Response> {
         let slashed = ask.idempotency_key.as_ref().filter(|_| self.fate.one_in(8));
-        let slashed = slashed.map(|_| Ask { path: format!("{}/", ask.path), ..ask.clone() });
+        let slashed = slashed.map(|key| {
+            let end = if planted!(SlashIsAnotherScope) { "/" } else { "" };
+            Ask { path: format!("{}/", ask.path), idempotency_key: Some(format!("{key}{end}")), ..ask.clone() }
+        });
         let ask = slashed.as_ref().unwrap_or(ask);
         let node = self.fate.choose(&self.nodes)?;
         self.fate.wait(1..=30).await;

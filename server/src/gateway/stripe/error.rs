@@ -41,8 +41,7 @@ impl Display for StripeError {
 impl Names for StripeError {
     fn names(&self, _charge: &str) -> bool {
         let is_of_amount = self.code.is_none() && self.param.as_deref() == Some("amount");
-        planted!(AnyErrorRefuses)
-            || self.kind == "invalid_request_error" && (is_of_amount || OF_THE_CHARGE.contains(&self.code()))
+        self.kind == "invalid_request_error" && (is_of_amount || OF_THE_CHARGE.contains(&self.code()))
     }
 }
 

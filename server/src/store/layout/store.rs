@@ -32,6 +32,18 @@ use crate::{
 impl Store {
     /// Makes a change durable as a whole, if its conditions hold.
     pub(crate) async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        #[cfg(feature = "simulation")]
+        {
+            crate::simulation::commit(self, change).await
+        }
+        #[cfg(not(feature = "simulation"))]
+        {
+            self.commit_as_it_is(change).await
+        }
+    }
+
+    /// [`commit`](Self::commit) without the faults that a simulation plants.
+    pub(crate) async fn commit_as_it_is(&self, change: Change) -> Result<Committed, CommitError> {
         debug_assert!(change.has_one_home(), "{change:?}");
         let cell = self.bytes.cell_of(change.home());
         let claims = self.claims.clone();
