@@ -29,10 +29,8 @@ pub(super) struct KeyLimits {
 pub(crate) type Caller = Arc<ApiKey>;
 
 impl Service {
-    /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off.
-    ///
-    /// # Errors
-    /// [`Refused::KeyExpired`] for an expired key.
+    /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off. Refuses an
+    /// expired key.
     pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>> {
         if key.len() > MAX_KEY_BYTES || (key == SANDBOX_KEY && !self.settings.has_sandbox) {
             return Ok(None);

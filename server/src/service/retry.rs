@@ -5,10 +5,7 @@ use super::{Refused, Result};
 /// Maximum tries of a use case. Each conflict means that a concurrent change was committed.
 const MAX_TRIES: usize = 32;
 
-/// Runs a use case that reads, decides and commits, and runs it again after a conflict.
-///
-/// # Errors
-/// [`Refused::Conflict`] after [`MAX_TRIES`] conflicts.
+/// Runs a use case that reads, decides and commits, and runs it again after a conflict, up to [`MAX_TRIES`] times.
 pub(super) async fn retry_on_conflict<T, F>(decide: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,

@@ -37,10 +37,8 @@ impl Services {
         Self { lasting, sandbox }
     }
 
-    /// The sandbox; `None` if it has no store of its own.
-    ///
-    /// # Errors
-    /// While the server starts: nobody knows yet which keys are the sandbox's.
+    /// The sandbox; `None` if it has no store of its own. An error while the server starts: nobody knows yet which keys are the
+    /// sandbox's.
     fn sandbox(&self) -> Result<Option<Sandbox>> {
         let Some(sandbox) = &self.sandbox else { return Ok(None) };
         let begun = sandbox.borrow().clone();
