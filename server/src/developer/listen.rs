@@ -73,7 +73,7 @@ impl List {
         Ok(list)
     }
 
-    /// What has come since the last time.
+    /// The events since the last call.
     async fn next(&mut self) -> Result<Vec<ListedEvent>, Error> {
         let mut found = Vec::new();
         loop {
@@ -121,7 +121,7 @@ impl Forward {
         Ok(Self { http: http.build()?, url, signer: Signer::new(Secret::new(secret.expose_secret())?) })
     }
 
-    /// Sends an event, and tells what came of it.
+    /// Sends an event, and says how the program answered.
     async fn send(&self, event: &ListedEvent) -> Result<String, CommandError> {
         let (id, data) = (event.id(), event.data());
         let envelope = Envelope { id, event: event.kind().clone(), created_at: event.created_at(), data };

@@ -1,4 +1,4 @@
-//! The commands for whoever develops against a server. They use its API with a key, as any program would.
+//! Commands for developers who program against a server. They use its API with a key, as any program does.
 
 mod listen;
 mod reset;

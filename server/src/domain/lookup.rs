@@ -12,7 +12,7 @@ pub(crate) struct Lookup {
     pub(crate) value: String,
 }
 
-/// What a value by which payments are found is.
+/// The kind of a value by which payments are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum LookupKind {
     Reference,

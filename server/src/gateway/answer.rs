@@ -1,6 +1,6 @@
-//! What ends a request that moves money: only a response about it.
+//! Answers to requests that move money. Only a response about a request ends it.
 //!
-//! Such a request may have reached the gateway although the response does not say so: a key was rolled, a proxy stood in
+//! A request may have reached the gateway although the response does not say so: a key was rolled, a proxy stood in
 //! between, a gateway forgot. So a refusal, and the state of an attempt or of a refund, come only out of a response that
 //! [names](Names) its subject. Everything else is a [`GatewayError`](super::GatewayError), which ends nothing.
 
@@ -38,7 +38,7 @@ impl<R> Deref for About<R> {
     }
 }
 
-/// A gateway's no to one request that moves money: it has not moved it, and will not.
+/// A gateway's refusal of one request that moves money: the money has not moved, and will not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal(Rejection);
 
@@ -48,7 +48,7 @@ impl From<Refusal> for Rejection {
     }
 }
 
-/// A gateway's words for why it does not do what it was asked for. They say nothing about money.
+/// Why a gateway did not do what it was asked, in its words. They say nothing about money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
 pub(crate) struct Rejection {

@@ -145,7 +145,7 @@ impl GatewayClient {
         GatewayError::Unanswered { gateway: self.gateway, what: what.to_owned(), was_sent: true }
     }
 
-    /// The gateway's words for why it does not do what it was asked for.
+    /// Why the gateway did not do what it was asked, in its words.
     pub(super) fn rejection(&self, code: impl Into<String>, message: impl Into<String>) -> Rejection {
         Rejection { gateway: self.gateway, code: code.into(), message: message.into() }
     }

@@ -14,7 +14,7 @@ use super::{
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What came of a request to a gateway.
+/// The outcome of a request to a gateway.
 pub(crate) struct Probe {
     pub(crate) gateway: &'static str,
     pub(crate) url: String,

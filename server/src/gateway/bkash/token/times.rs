@@ -17,8 +17,8 @@ pub(super) const LEASE_SECONDS: u32 = 30;
 /// How far the clocks of two servers may differ.
 const TOLERANCE_SECONDS: u32 = 60;
 
-/// The latest value that each time can have now. A later one was stored before the clock was set back. Returns whether the
-/// record has changed.
+/// Lowers each time to the latest value that it can have now. A later one was stored before the clock was set back. Returns
+/// whether the record has changed.
 pub(super) fn bring_to(record: &mut StoredToken, now: Timestamp) -> bool {
     let is_later = |time: &Timestamp, latest: Timestamp| *time > latest.plus_seconds(TOLERANCE_SECONDS);
     let (lease_end, token_end) = (now.plus_seconds(LEASE_SECONDS), now.plus_seconds(LIFETIME_SECONDS));
