@@ -49,15 +49,15 @@ mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Currency, FeeRate, Invalid, Refusal};
+use payments_core::FeeRate;
 use tokio_util::task::TaskTracker;
 
 use crate::{
     ambient::Ambient,
     delivery::{FanOutSignal, Sender, TargetPolicy},
-    gateway::{EventFault, GatewayError, Gateways, Rejection},
+    gateway::Gateways,
     metrics::Metrics,
-    store::{CommitError, Conflict, Store, StoreError},
+    store::Store,
 };
 
 pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
@@ -74,6 +74,7 @@ pub(crate) use pay::Paying;
 pub(crate) use records::Directory;
 use recoveries::Recoveries;
 use refused::Record;
+pub(crate) use refused::{Refused, Result};
 use request_log::RequestLog;
 use retry::retry_on_conflict;
 pub(crate) use services::{Sandbox, Services};
@@ -176,87 +177,6 @@ impl Service {
             fan_out: Arc::default(),
             tasks: self.tasks.clone(),
             settings: self.settings.clone(),
-        }
-    }
-}
-
-/// What a use case leads to.
-pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
-
-/// Why a use case refused or failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
-    #[error("this API key has expired; create a new one")]
-    KeyExpired,
-    /// The record does not exist or belongs to someone else. The caller cannot tell which.
-    #[error("no {what} has this id")]
-    NotFound { what: Record },
-    #[error(transparent)]
-    Payment(#[from] Refusal),
-    #[error("the sandbox is {0}")]
-    NoSandbox(&'static str),
-    #[error("this sandbox stays as it is: {0}")]
-    NotOwnSandbox(&'static str),
-    #[error(
-        "this Idempotency-Key was used with another request; repeat that request exactly, or use a new key for this one"
-    )]
-    IdempotencyKeyReused,
-    #[error("this server has no gateway for live {0} payments; use a test key, or ask its operator")]
-    NoGateway(Currency),
-    #[error(transparent)]
-    Gateway(#[from] GatewayError),
-    #[error(transparent)]
-    Rejected(#[from] Rejection),
-    #[error(transparent)]
-    Event(#[from] EventFault),
-    #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
-    RefundInProgress,
-    #[error("another payment has this merchantTransactionId; list the payments with it to find the first")]
-    ReferenceUsed,
-    #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
-    TooManyEndpoints { at_most: usize },
-    #[error("this delivery cannot be sent again: {0}")]
-    NotResent(&'static str),
-    /// Another request with the same key is in progress for longer than its time limit.
-    #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
-    KeyInProgress,
-    #[error(
-        "you have as many test pings or refunds in progress as this server allows: half of {at_most}, or less while others need \
-         them; nothing was done, try again in a moment"
-    )]
-    TooManyEffects { at_most: i64 },
-    #[error(
-        "the endpoint has {at_most} deliveries pending or more; nothing was sent again, try again when it has taken them"
-    )]
-    TooManyPending { at_most: usize },
-    /// A concurrent change was committed first. Use cases retry, so callers do not see this.
-    #[error("the payment has changed meanwhile; try again")]
-    Conflict,
-    #[error("the server lost its database while it saved this; send the request again, with the same Idempotency-Key")]
-    OutcomeUnknown,
-    #[error("{}", .0.for_callers())]
-    Unavailable(#[from] StoreError),
-}
-
-/// The server could not serialize its own JSON.
-impl From<serde_json::Error> for Refused {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Unavailable(StoreError::unavailable(error))
-    }
-}
-
-impl From<CommitError> for Refused {
-    fn from(error: CommitError) -> Self {
-        match error {
-            CommitError::Store(StoreError::Unknown) => Self::OutcomeUnknown,
-            CommitError::Store(error) => Self::Unavailable(error),
-            CommitError::Conflict(Conflict::IdempotencyKeyUsed(_)) => Self::IdempotencyKeyReused,
-            CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyInProgress,
-            CommitError::Conflict(Conflict::Stale | Conflict::WorkLost) => Self::Conflict,
-            CommitError::Conflict(Conflict::LookupUsed) => Self::ReferenceUsed,
-            CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }
 }
