@@ -103,30 +103,24 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    fn not_found(self) -> ErrorCode {
+    /// Its name, and the code if no record has the id.
+    fn name_and_code(self) -> (&'static str, ErrorCode) {
         match self {
-            Self::Payment => ErrorCode::PaymentNotFound,
-            Self::WebhookEndpoint => ErrorCode::WebhookEndpointNotFound,
-            Self::Delivery => ErrorCode::DeliveryNotFound,
-            Self::Event => ErrorCode::EventNotFound,
-            Self::App => ErrorCode::AppNotFound,
+            Self::Payment => ("payment", ErrorCode::PaymentNotFound),
+            Self::WebhookEndpoint => ("webhook endpoint", ErrorCode::WebhookEndpointNotFound),
+            Self::Delivery => ("webhook delivery", ErrorCode::DeliveryNotFound),
+            Self::Event => ("event", ErrorCode::EventNotFound),
+            Self::App => ("developer app", ErrorCode::AppNotFound),
+            Self::Workspace => ("workspace", ErrorCode::WorkspaceNotFound),
             // Only the command line names API keys.
-            Self::Workspace | Self::ApiKey => ErrorCode::WorkspaceNotFound,
+            Self::ApiKey => ("API key", ErrorCode::WorkspaceNotFound),
         }
     }
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Payment => "payment",
-            Self::WebhookEndpoint => "webhook endpoint",
-            Self::Delivery => "webhook delivery",
-            Self::Event => "event",
-            Self::App => "developer app",
-            Self::Workspace => "workspace",
-            Self::ApiKey => "API key",
-        })
+        f.write_str(self.name_and_code().0)
     }
 }
 
@@ -136,7 +130,7 @@ impl Refused {
         match self {
             Self::Invalid(invalid) => invalid.code(),
             Self::KeyExpired => ErrorCode::ApiKeyExpired,
-            Self::NotFound { what } => what.not_found(),
+            Self::NotFound { what } => what.name_and_code().1,
             Self::Payment(refusal) => refusal.code(),
             Self::NotOwnSandbox(_) => ErrorCode::OwnSandboxRequired,
             Self::NoSandbox(_) => ErrorCode::SandboxNotAvailable,
