@@ -266,7 +266,7 @@ impl Directory {
         limits: KeyLimits,
     ) -> Result<AdminReply> {
         if limits.expires_at.is_some_and(|at| at <= self.ambient.now()) {
-            return Err(invalid("the key would have expired already; give a later time").into());
+            return Err(invalid("the key would have expired already; give a later time"));
         }
         let workspace = self.named_workspace(workspace).await?;
         let app_id = match app {
@@ -317,14 +317,13 @@ impl Directory {
         retry_on_conflict(|| async {
             let (hash, mut old) = self.api_key(id).await?;
             if old.revoked_at.is_some() {
-                return Err(invalid("this key is already revoked; create a new one with keys create").into());
+                return Err(invalid("this key is already revoked; create a new one with keys create"));
             }
             if let (Some(by), Some(end)) = (&old.replaced_by, old.expires_at) {
                 let works = format!("{by} has replaced this key, which works until {end}");
                 return Err(invalid(format!(
                     "{works}; keys revoke ends it now, and keys rotate {by} replaces the new one"
-                ))
-                .into());
+                )));
             }
             let workspace = self.workspace(old.workspace_id.as_str()).await?;
             let key = self.new_key_text(workspace.developer_id.slot(), old.scope.environment);
@@ -348,7 +347,7 @@ impl Directory {
 }
 
 /// The permissions of a key that sees the payments of one app alone. The others are about the whole workspace.
-fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>, Invalid> {
+fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>> {
     let granted = granted.unwrap_or_else(|| Permission::OF_AN_APP.to_vec());
     match granted.iter().find(|permission| !Permission::OF_AN_APP.contains(permission)) {
         None => Ok(granted),
@@ -360,12 +359,12 @@ fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>, Invali
 }
 
 /// Refuses an operator's request. The command line shows only the sentence.
-pub(super) fn invalid(sentence: impl Into<String>) -> Invalid {
-    Invalid::new(ErrorCode::ValidationFailed, sentence)
+pub(super) fn invalid(sentence: impl Into<String>) -> Refused {
+    Invalid::new(ErrorCode::ValidationFailed, sentence).into()
 }
 
 /// Trims a text and checks its length.
-fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, Invalid> {
+fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str> {
     let text = text.trim();
     if text.is_empty() || text.len() > max_bytes {
         return Err(invalid(format!("the {what} must be 1 to {max_bytes} bytes long")));
@@ -374,7 +373,7 @@ fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str, I
 }
 
 /// As [`checked`], for a name: it is one line.
-pub(super) fn named<'t>(what: &str, text: &'t str) -> Result<&'t str, Invalid> {
+pub(super) fn named<'t>(what: &str, text: &'t str) -> Result<&'t str> {
     let name = checked(what, text, MAX_NAME_BYTES)?;
     match is_one_line(name) {
         true => Ok(name),

@@ -91,7 +91,7 @@ impl Directory {
                 (Some(_), Some(_)) => {
                     let message =
                         "several refunds of this payment wait for manual settlement: settle each by its own id";
-                    return Err(invalid(message).into());
+                    return Err(invalid(message));
                 }
                 (None, _) => return Err(Refusal::NothingToSettle.into()),
             };
@@ -112,7 +112,7 @@ impl Directory {
         let of_refund =
             waiting.into_iter().find(|session| session.unsettled_refunds().any(|refund| refund.id.as_str() == id));
         of_refund.ok_or_else(|| {
-            invalid("no refund with this id waits for manual settlement; perhaps it is settled: see its payment").into()
+            invalid("no refund with this id waits for manual settlement; perhaps it is settled: see its payment")
         })
     }
 
@@ -143,14 +143,14 @@ impl Directory {
         transaction: Option<&str>,
     ) -> Result<RawStatus> {
         if transaction.is_some() && outcome != Some(ManualOutcome::Paid) {
-            return Err(invalid("a transaction is what paid the payment: give it with --as paid").into());
+            return Err(invalid("a transaction is what paid the payment: give it with --as paid"));
         }
         retry_on_conflict(|| async {
             let session = self.records().session(id).await?;
             let now = self.ambient.now();
             let mut next = session.next();
             let Some(review) = next.review.as_mut().filter(|review| review.resolved.is_none()) else {
-                return Err(invalid("this payment does not need a manual review").into());
+                return Err(invalid("this payment does not need a manual review"));
             };
             review.resolved = Some(Resolution { note: note.to_owned(), resolved_at: now });
             let cause = match outcome {
@@ -169,7 +169,7 @@ impl Directory {
                 Some(ManualOutcome::Failed) => Cause::GatewayFailed,
                 None if session.payment.raw_status.is_open() => {
                     let message = "this payment is still open: say how it ended with --as paid or --as failed";
-                    return Err(invalid(message).into());
+                    return Err(invalid(message));
                 }
                 None => {
                     self.records().commit_without_event(next).await?;
@@ -211,6 +211,5 @@ async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&s
         Ok(_) => "the gateway does not say that it has the money".to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(invalid(format!("{why}; name the transaction that paid it with --transaction, so that it can be refunded"))
-        .into())
+    Err(invalid(format!("{why}; name the transaction that paid it with --transaction, so that it can be refunded")))
 }

@@ -68,11 +68,11 @@ impl Directory {
         let mut named = self.store.workspaces().await?;
         named.retain(|workspace| workspace.name == text.trim());
         match named.len() {
-            0 => Err(invalid("no workspace has this id or name; `payments-server workspaces list` shows them").into()),
+            0 => Err(invalid("no workspace has this id or name; `payments-server workspaces list` shows them")),
             1 => Ok(named.remove(0)),
             _ => {
                 let ids: Vec<_> = named.iter().map(|workspace| workspace.id.as_str()).collect();
-                Err(invalid(format!("{} workspaces have this name; give the id: {}", ids.len(), ids.join(", "))).into())
+                Err(invalid(format!("{} workspaces have this name; give the id: {}", ids.len(), ids.join(", "))))
             }
         }
     }
