@@ -21,7 +21,6 @@ pub(super) trait Lock {
 
 impl Lock for Mutex<Running> {
     fn locked(&self) -> impl DerefMut<Target = Running> {
-        // No code panics while it holds the lock, and each statement leaves the map consistent.
         self.lock()
     }
 }

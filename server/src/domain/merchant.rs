@@ -55,7 +55,7 @@ impl Workspace {
         let own = &self.developer_id;
         let emptied =
             (environment == Environment::Test && self.resets > 0).then(|| format!("{own}{:08x}", self.resets));
-        // An id with a number is an id.
+        // The text of an id, followed by digits, always parses.
         let developer_id = emptied.and_then(|id| id.parse().ok()).unwrap_or_else(|| own.clone());
         Scope { developer_id, environment }
     }

@@ -24,7 +24,7 @@ impl Service {
             if ended.check_at.is_none_or(|at| at > now) {
                 continue;
             }
-            // To cancel it also makes sure that nobody can pay it any more.
+            // A cancel also makes sure that nobody can pay it any more.
             let asked =
                 async { self.gateways.of_attempt(&ended.attempt)?.cancel(&session.payment, &ended.attempt).await };
             let ended = &mut next.ended_attempts[nth];

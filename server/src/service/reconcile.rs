@@ -184,7 +184,7 @@ impl Service {
             } else if session.ended_attempts.is_empty() || session.needs_manual_review() {
                 return Ok(());
             }
-            // Those too about which the server no longer asks by itself.
+            // Also the attempts that the server no longer queries by itself.
             next.ended_attempts.iter_mut().for_each(|ended| ended.check_at = Some(now));
             self.commit_without_event(next).await
         })

@@ -58,7 +58,7 @@ impl Directory {
     ) -> Result<u32> {
         let endpoint = self.store.endpoint(&id.parse().map_err(|_| NO_WEBHOOK)?).await?.ok_or(NO_WEBHOOK)?;
         let mut params = RecoverWebhook::since(since);
-        // What fails while this goes on is left to another time.
+        // Deliveries that fail meanwhile are left to another command.
         params.until = Some(until.unwrap_or_else(|| self.ambient.now()));
         let mut resent = 0;
         loop {
@@ -86,7 +86,7 @@ impl Records<'_> {
             return Err(Refused::NotResent("its webhook endpoint is not active"));
         }
         let now = self.ambient.now();
-        // What is sent again now and fails at once is not sent a third time.
+        // A resent delivery that fails at once is not resent again.
         let until = params.until.map_or(now, |until| until.min(now));
         let mut from = DeliveriesFrom { since: params.since, after: params.after.clone() };
         let mut resent = 0;
@@ -107,7 +107,7 @@ impl Records<'_> {
                     resent += 1;
                 }
             }
-            // Later entries of the list may be some seconds earlier.
+            // The list may be out of order by some seconds.
             if is_last || from.earliest() > until {
                 return Ok(Recovered::part(resent, None));
             }

@@ -41,7 +41,7 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
     };
     let is_over =
         |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < EventsFrom::margin(from));
-    // What `after` names stands at the very beginning.
+    // The transaction `after` is one of the first.
     let mut is_passed = query.after.is_none();
     for (nth, entry) in entries.iter().enumerate() {
         // No older change can be as late as the filter asks for.
