@@ -1,8 +1,9 @@
 //! Reads what merchants and the operator have: keys, workspaces, apps, endpoints, tokens, logs.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use payments_core::{AppId, DeveloperId, Slot, WebhookId, WorkspaceId};
+use tokio::time::Instant;
 
 use super::{Store, key_cache::Moment, keys, reads::parse};
 use crate::{
