@@ -1,6 +1,7 @@
 //! The command line.
 
 mod developer;
+mod error;
 mod merchants;
 mod serve;
 mod values;
@@ -16,7 +17,6 @@ use payments_core::Timestamp;
 use secrecy::SecretString;
 
 use crate::{
-    command_error::CommandError,
     service::ManualOutcome,
     store::{
         Location,
@@ -24,6 +24,7 @@ use crate::{
     },
 };
 pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
+pub(crate) use error::CommandError;
 pub(crate) use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub(crate) use serve::{LogFormat, ServeArgs};
 use values::{address, one_of, time};

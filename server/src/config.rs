@@ -3,15 +3,16 @@
 //! clap implements this order except for the file, so the file's flags replace clap's defaults. Credentials are not
 //! flags, because other users can read command lines.
 
+mod error;
+mod file;
+
 use std::{env, ffi::OsString};
 
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, error::ErrorKind, parser::ValueSource};
 
 use crate::{
-    cli::{self, Cli},
-    command_error::CommandError,
-    config_error::in_variable,
-    config_file::ConfigFile,
+    cli::{self, Cli, CommandError},
+    config::{error::in_variable, file::ConfigFile},
     gateway::{Credentials, GatewayProxy},
     store::postgres::Target,
 };

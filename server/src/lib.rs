@@ -22,47 +22,31 @@ macro_rules! planted {
     };
 }
 
-mod admin;
-mod admin_socket;
 mod ambient;
-mod budget;
 mod cli;
-mod command_docs;
-mod command_error;
+mod commands;
 mod config;
-mod config_error;
-mod config_file;
 mod delivery;
-mod descriptors;
-mod developer;
 mod domain;
-mod file_modes;
 mod gateway;
-mod greeting;
-mod health;
 mod http;
-mod lock;
 mod log;
 mod metrics;
 mod nearest;
-mod no_store;
-mod operations;
-mod owner;
-mod poll;
-mod reach;
+mod process;
 mod serve;
 mod service;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod store;
-mod terminal;
 mod trace;
 
 use std::process::ExitCode;
 
-use cli::Command;
-use command_error::CommandError;
+use cli::{Command, CommandError};
+use commands::{admin, developer, docs, health, operations};
 use config::Config;
+use process::{file_modes, owner};
 
 /// Carries out the command that this process was started with.
 #[must_use]
@@ -105,7 +89,7 @@ async fn run(Config { command, credentials, .. }: Config) -> Result<(), CommandE
         Command::Restore(args) => operations::restore(args).await,
         Command::Migrate(args) => operations::migrate(args).await,
         Command::Doctor(args) => operations::doctor(&args, credentials).await,
-        Command::Completions { shell } => command_docs::completions(shell),
-        Command::Man { directory } => command_docs::man(directory.as_deref()),
+        Command::Completions { shell } => docs::completions(shell),
+        Command::Man { directory } => docs::man(directory.as_deref()),
     }
 }

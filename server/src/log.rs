@@ -5,6 +5,7 @@
 
 mod queue;
 pub(crate) mod subscriber;
+pub(crate) mod terminal;
 
 use std::{
     fmt::Display,
@@ -16,7 +17,7 @@ use std::{
 use prometheus_client::metrics::counter::Counter;
 
 use self::queue::Queue;
-use crate::terminal::visible;
+use crate::log::terminal::visible;
 
 /// How long the last lines may take to be written when the process ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

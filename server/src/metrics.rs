@@ -50,7 +50,7 @@ pub(crate) struct Requests {
     pub(crate) not_logged: Counter,
 }
 
-/// A [budget](crate::budget): what is held of it, all of it, and how often someone asked for too much.
+/// A [budget](crate::process::budget): what is held of it, all of it, and how often someone asked for too much.
 #[derive(Clone, Default)]
 pub(crate) struct BudgetMetrics {
     pub(crate) held: Gauge,

@@ -1,6 +1,7 @@
 //! `payments-server serve`: starts the server, runs it until SIGINT or SIGTERM, and shuts it down in order.
 
 mod front;
+mod greeting;
 mod lasting;
 mod sandbox;
 mod tasks;
@@ -21,19 +22,17 @@ use tokio::{
 
 use self::{front::Front, lasting::Lasting, sandbox::Sandbox, tasks::Tasks};
 use crate::{
-    admin_socket,
     ambient::{Ambient, OperatingSystem},
-    cli::ServeArgs,
-    command_error::CommandError,
+    cli::{CommandError, ServeArgs},
+    commands::{admin_socket, operations},
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
     gateway::{Credentials, Gateways},
-    greeting::Greeting,
+    log::terminal::Output,
     metrics::Metrics,
-    operations,
-    reach::Reach,
+    process::reach::Reach,
+    serve::greeting::Greeting,
     service::{Service, Services, Settings},
     store::{Series, disposable::Disposable},
-    terminal::Output,
     trace,
 };
 

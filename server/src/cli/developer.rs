@@ -68,7 +68,7 @@ const KINDS: [&str; 5] =
 pub(crate) fn secret_from(
     file: Option<&std::path::Path>,
     variable: &str,
-) -> Result<Option<SecretString>, crate::command_error::CommandError> {
+) -> Result<Option<SecretString>, crate::cli::CommandError> {
     let Some(file) = file else {
         return Ok(std::env::var(variable).ok().filter(|value| !value.is_empty()).map(Into::into));
     };

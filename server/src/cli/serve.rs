@@ -9,7 +9,7 @@ use super::{
     DataArgs,
     values::{address, base_url, host},
 };
-use crate::command_error::CommandError;
+use crate::cli::CommandError;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {

@@ -14,7 +14,7 @@ use payments_core::{RotateSecret, Timestamp};
 use serde::de::DeserializeOwned;
 use url::{Host, Url};
 
-use crate::reach::{is_local_name, is_loopback};
+use crate::process::reach::{is_local_name, is_loopback};
 
 /// Parses an address to listen on. A port alone, and `localhost`, are this machine's loopback address.
 pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {

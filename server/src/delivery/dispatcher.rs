@@ -19,7 +19,7 @@ use super::{
 use crate::{
     ambient::Ambient,
     metrics::Deliveries,
-    poll::poll,
+    process::poll::poll,
     store::{Claim, LEASE_SECONDS, Lease, Queue, Store, Work, renew_until_lost},
 };
 

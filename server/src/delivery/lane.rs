@@ -173,9 +173,9 @@ mod tests {
     use crate::{
         ambient::{Ambient as _, OperatingSystem},
         delivery::{Sender, TargetPolicy},
-        descriptors::Shares,
         domain::Scope,
         metrics::{Deliveries, Metrics},
+        process::descriptors::Shares,
         store::{Change, Lease, Work, Write, layout::MemoryStore},
     };
 

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    poll::poll,
+    process::poll::poll,
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
 

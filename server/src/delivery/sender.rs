@@ -16,7 +16,7 @@ use super::{
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
     permits::Permits,
 };
-use crate::{ambient::Ambient, descriptors::Shares, domain::Endpoint, metrics::PermitGauges, trace};
+use crate::{ambient::Ambient, domain::Endpoint, metrics::PermitGauges, process::descriptors::Shares, trace};
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);

@@ -29,7 +29,7 @@ use std::{
 use payments_core::ErrorCode;
 use url::{Host, Url};
 
-use crate::reach::is_local_name;
+use crate::process::reach::is_local_name;
 
 /// Which addresses a webhook may be sent to: public ones by `https`. The operator may also allow loopback ones, and `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]

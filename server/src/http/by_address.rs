@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::client_address::{TrustedProxies, network_of};
-use crate::lock::lock;
+use crate::process::lock::lock;
 
 /// The open connections of every client address. Its size is bounded by the number of open connections.
 pub(crate) struct ConnectionsByAddress {

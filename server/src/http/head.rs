@@ -14,7 +14,7 @@ use serde::Serialize;
 use warp::http::{HeaderValue, request::Parts};
 
 use super::{limit::Verdict, lingering::Lingering, reply::ApiError, route::Found};
-use crate::lock::lock;
+use crate::process::lock::lock;
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use url::Url;
 use warp::http::{header, request::Parts};
 
-use crate::reach::{is_local_host, is_loopback};
+use crate::process::reach::{is_local_host, is_loopback};
 
 /// The hosts that a listener knows beside loopback's. `None` if other machines reach it: it answers any host.
 #[derive(Debug, Clone, Default)]

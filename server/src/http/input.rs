@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::{
+use crate::process::{
     budget::{Budget, Held},
     lock::lock,
 };

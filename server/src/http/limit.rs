@@ -26,7 +26,7 @@ use super::{
     shared_windows::{Local, SharedWindows},
     windows::{Taken, Windows},
 };
-use crate::{lock::lock, store::Store};
+use crate::{process::lock::lock, store::Store};
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");

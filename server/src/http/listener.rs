@@ -50,7 +50,7 @@ use super::{
     unsent,
     work::{Observed, Work, Working},
 };
-use crate::{budget::Budget, metrics::Requests, trace};
+use crate::{metrics::Requests, process::budget::Budget, trace};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {

@@ -19,7 +19,7 @@ use tracing_subscriber::{
 };
 
 use super::head::{Described, Head};
-use crate::terminal;
+use crate::log::terminal;
 
 task_local! {
     /// The request that this task handles.

@@ -13,7 +13,7 @@ use super::{
     routes::Parts,
     server::Server,
 };
-use crate::{command_error::CommandError, reach::Reach};
+use crate::{cli::CommandError, process::reach::Reach};
 
 pub(crate) enum MetricsAt {
     Main,

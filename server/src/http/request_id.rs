@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use fastrand::Rng;
 use warp::http::HeaderValue;
 
-use crate::{ambient::Ambient, lock::lock};
+use crate::{ambient::Ambient, process::lock::lock};
 
 /// Makes the ids of requests: `req_` and a random UUID.
 ///

@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::windows::{Taken, Windows};
 use crate::{
-    lock::lock,
+    process::lock::lock,
     store::{Report, RequestCounts, SharedWindow, Store, WINDOW},
 };
 

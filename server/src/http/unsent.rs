@@ -8,7 +8,7 @@ use hyper::body::Body as _;
 use warp::reply::Response;
 
 use super::reply::ApiError;
-use crate::budget::{Budget, Held};
+use crate::process::budget::{Budget, Held};
 
 /// What the responses of a listener may take together.
 pub(super) const BUDGET: i64 = 96 * 1024 * 1024;

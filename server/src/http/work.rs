@@ -18,7 +18,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{input::Input, pace::Pace, reply::ApiError};
-use crate::budget::Budget;
+use crate::process::budget::Budget;
 
 pub(super) struct Work {
     requests: AtomicUsize,

@@ -9,7 +9,7 @@ use std::{
 
 use prometheus_client::metrics::counter::Counter;
 
-use crate::lock::lock;
+use crate::process::lock::lock;
 
 /// How many bytes may wait. Further lines are dropped.
 const MAX_BYTES: usize = 1024 * 1024;

@@ -15,7 +15,11 @@ use tracing_subscriber::{
 };
 
 use super::{DROPPED, Lines, QUEUE, queue::Queue};
-use crate::{cli::LogFormat, command_error::CommandError, http::WithRequest, nearest::did_you_mean};
+use crate::{
+    cli::{CommandError, LogFormat},
+    http::WithRequest,
+    nearest::did_you_mean,
+};
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 

@@ -5,15 +5,16 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::ServeArgs,
-    command_error::CommandError,
-    descriptors::{self, Shares},
+    cli::{CommandError, ServeArgs},
     http::{
         self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness, Reference,
         TrustedProxies,
     },
     metrics::Metrics,
-    reach::Reach,
+    process::{
+        descriptors::{self, Shares},
+        reach::Reach,
+    },
     service::Services,
 };
 

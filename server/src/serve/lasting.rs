@@ -10,10 +10,10 @@ use tokio::{
 
 use crate::{
     ambient::Ambient,
-    command_error::CommandError,
-    file_modes,
+    cli::CommandError,
+    commands::operations,
     metrics::Metrics,
-    operations,
+    process::file_modes,
     store::{
         Location, Store,
         embedded::{self, EmbeddedStore},

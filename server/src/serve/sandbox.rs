@@ -14,11 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{tasks::Tasks, workers};
 use crate::{
-    cli::ServeArgs,
-    command_error::CommandError,
+    cli::{CommandError, ServeArgs},
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender},
-    descriptors::Shares,
     metrics::Metrics,
+    process::descriptors::Shares,
     service::{self, Claims, Service},
     store::disposable::{Disposable, Present},
 };

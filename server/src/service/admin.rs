@@ -17,7 +17,7 @@ use super::{
     retry_on_conflict,
 };
 use crate::{
-    command_error::CommandError,
+    cli::CommandError,
     domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
     gateway::Gateways,
     store::{BackedUp, Change, Write},

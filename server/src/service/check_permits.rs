@@ -11,8 +11,8 @@ use payments_core::{Currency, DeveloperId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    budget::{Budget, Held},
     metrics::BudgetMetrics,
+    process::budget::{Budget, Held},
 };
 
 /// How many claims a server holds at once. A developer alone has half of them.

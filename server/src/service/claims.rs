@@ -30,9 +30,9 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{Answer, IdempotentRequest, Refused, Result, Service};
-use crate::budget::{Budget, Held};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::metrics::BudgetMetrics;
+use crate::process::budget::{Budget, Held};
 use crate::store::{Change, CommitError, Conflict, StoreError, Write};
 use crate::trace;
 

@@ -4,7 +4,7 @@ use std::{slice, sync::Arc, time::Duration};
 
 use super::{Refused, Result, Service, payments::EventData};
 use crate::{
-    poll::poll,
+    process::poll::poll,
     store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work, Write},
 };
 

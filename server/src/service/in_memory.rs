@@ -9,10 +9,10 @@ use super::{Caller, Service, Settings};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     delivery::{Sender, TargetPolicy},
-    descriptors::Shares,
     domain::{ApiKey, Scope},
     gateway::Gateways,
     metrics::Metrics,
+    process::descriptors::Shares,
     store::layout::MemoryStore,
 };
 

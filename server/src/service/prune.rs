@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Timestamp;
 
 use super::Service;
-use crate::{domain::StoredResponse, poll::poll, store::Prunable};
+use crate::{domain::StoredResponse, process::poll::poll, store::Prunable};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum records per change, so that payments do not wait long behind it.

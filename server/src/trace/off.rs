@@ -4,7 +4,7 @@ use payments_core::{Delivery, EventId};
 use warp::http::{HeaderMap, HeaderValue, Method, request::Builder};
 
 use crate::{
-    command_error::CommandError,
+    cli::CommandError,
     store::{Change, CommitError, Committed, Store},
 };
 

@@ -26,8 +26,8 @@ use warp::{
 
 use super::events::RecentEvents;
 use crate::{
-    command_error::CommandError,
-    lock::lock,
+    cli::CommandError,
+    process::lock::lock,
     store::{Change, CommitError, Committed, Store, Write},
 };
 

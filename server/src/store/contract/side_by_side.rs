@@ -10,8 +10,8 @@ use tokio::task::spawn_blocking;
 
 use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, own_database, samples::*};
 use crate::{
+    commands::operations::move_store,
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
-    operations::move_store,
     store::{
         Change, Claim, ClaimEnd, Contents, Location, PaymentWrite, Prunable, Queue, Store, Work, Write,
         layout::MemoryStore, postgres::Target,

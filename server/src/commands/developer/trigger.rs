@@ -5,7 +5,10 @@ use payments_core::{EventKind, Metadata};
 use url::Url;
 
 use super::said_by;
-use crate::{cli::TriggerArgs, command_error::CommandError, terminal::Output};
+use crate::{
+    cli::{CommandError, TriggerArgs},
+    log::terminal::Output,
+};
 
 /// Makes the event happen and prints what it is about.
 pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), CommandError> {

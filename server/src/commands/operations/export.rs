@@ -11,11 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::{open::with_snapshot, progress};
 use crate::{
-    cli::{ExportArgs, ExportFormat, ExportedRecords},
-    command_error::CommandError,
+    cli::{CommandError, ExportArgs, ExportFormat, ExportedRecords},
     domain::Session,
+    log::terminal,
     store::Snapshot,
-    terminal,
 };
 
 /// The exported period, with its beginning and without its end.

@@ -10,11 +10,9 @@ mod moving;
 use self::ends::{Source, Target};
 use super::{check::check_records, open::interrupted};
 use crate::{
-    cli::MigrateArgs,
-    command_error::CommandError,
-    log,
+    cli::{CommandError, MigrateArgs},
+    log::{self, terminal::Output},
     store::{Contents, Location, Migration, Snapshot},
-    terminal::Output,
 };
 
 /// What to do if the stores differ before the migration has ended.

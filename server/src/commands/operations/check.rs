@@ -2,10 +2,9 @@
 
 use super::{open::with_snapshot, progress};
 use crate::{
-    cli::AdminArgs,
-    command_error::CommandError,
+    cli::{AdminArgs, CommandError},
+    log::terminal::Output,
     store::{Checked, Location, Snapshot, embedded},
-    terminal::Output,
 };
 
 pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, CommandError> {

@@ -6,7 +6,11 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::{cli::Cli, command_error::CommandError, file_modes, terminal::Output};
+use crate::{
+    cli::{Cli, CommandError},
+    log::terminal::Output,
+    process::file_modes,
+};
 
 /// Prints the script that completes commands and flags in a shell.
 pub(crate) fn completions(shell: Shell) -> Result<(), CommandError> {

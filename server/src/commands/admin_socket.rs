@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    command_error::CommandError,
+    cli::CommandError,
     service::{AdminReply, AdminRequest, Services},
 };
 

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::{lock::lock, metrics::BudgetMetrics};
+use crate::{metrics::BudgetMetrics, process::lock::lock};
 
 pub(crate) struct Budget<K> {
     shares: Mutex<Shares<K>>,

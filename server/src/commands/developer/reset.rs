@@ -5,7 +5,10 @@ use std::io;
 use payments_client::Environment;
 
 use super::said_by;
-use crate::{cli::ResetArgs, command_error::CommandError, terminal::Output};
+use crate::{
+    cli::{CommandError, ResetArgs},
+    log::terminal::Output,
+};
 
 /// Empties the sandbox of the key's workspace, if whoever runs it says yes.
 pub(crate) async fn reset(args: ResetArgs) -> Result<(), CommandError> {

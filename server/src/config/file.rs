@@ -21,8 +21,8 @@ use toml::{
 };
 
 use crate::{
-    command_error::CommandError,
-    config_error::{fault_of, flag_of},
+    cli::CommandError,
+    config::error::{fault_of, flag_of},
     gateway::CREDENTIALS,
     nearest::did_you_mean,
 };

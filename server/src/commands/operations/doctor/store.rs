@@ -10,9 +10,8 @@ use tokio::net::UnixStream;
 
 use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
-    admin_socket,
     cli::ServeArgs,
-    no_store::no_store_in,
+    commands::{admin_socket, no_store::no_store_in},
     store::{Location, embedded},
 };
 

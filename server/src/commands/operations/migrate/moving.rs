@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::{super::progress, ends::Target};
 use crate::{
-    command_error::CommandError,
+    cli::CommandError,
     store::{Migration, Snapshot, bytes::KeyValue},
 };
 

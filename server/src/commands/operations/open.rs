@@ -12,11 +12,10 @@ use std::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    admin_socket,
     ambient::OperatingSystem,
-    command_error::CommandError,
+    cli::CommandError,
+    commands::{admin_socket, no_store::no_store_in},
     metrics::Metrics,
-    no_store::no_store_in,
     service::{AdminReply, AdminRequest},
     store::{
         Location, Snapshot,

@@ -7,25 +7,25 @@ use payments_core::Timestamp;
 use serde_json::json;
 
 use crate::{
-    admin_socket,
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, DeliveriesCommand, KeysCommand, ReconcileCommand, RefundsCommand,
-        WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, DeliveriesCommand, KeysCommand, ReconcileCommand,
+        RefundsCommand, WorkspacesCommand,
     },
-    command_error::CommandError,
+    commands::{admin_socket, no_store::no_store_in},
     domain::Brand,
     gateway::Gateways,
-    log,
+    log::{
+        self,
+        terminal::{self, Output, cell},
+    },
     metrics::Metrics,
-    no_store::no_store_in,
     service::{AdminReply, AdminRequest, AppRow, Directory, KeyRow, RefundRow, ReviewRow, WorkspaceRow},
     store::{
         BackedUp, Location, Store,
         embedded::{self, EmbeddedStore},
         postgres::PostgresStore,
     },
-    terminal::{self, Output, cell},
 };
 
 pub(crate) async fn administer(command: AdminCommand) -> Result<(), CommandError> {

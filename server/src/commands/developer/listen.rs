@@ -12,10 +12,8 @@ use webhook_verify::{Secret, Signer};
 use super::is_local;
 use crate::{
     ambient::{Ambient, OperatingSystem},
-    cli::{ListenArgs, secret_from},
-    command_error::CommandError,
-    log,
-    terminal::Output,
+    cli::{CommandError, ListenArgs, secret_from},
+    log::{self, terminal::Output},
 };
 
 /// How often the list of events is read, and how soon after the server did not answer.

@@ -11,11 +11,10 @@ use std::time::SystemTime;
 
 use self::diagnosis::{Diagnosis, Verdict, failed, in_order};
 use crate::{
-    cli::ServeArgs,
-    command_error::CommandError,
+    cli::{CommandError, ServeArgs},
     gateway::{Credentials, Probe, probe},
+    log::terminal::Output,
     store::Location,
-    terminal::Output,
 };
 
 /// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work like this.

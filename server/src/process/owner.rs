@@ -17,7 +17,7 @@ use rustix::{
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use crate::{command_error::CommandError, log, store::embedded};
+use crate::{cli::CommandError, log, store::embedded};
 
 /// If root runs this process, makes it act as the owner of these directories. No other thread may run yet: each thread has a
 /// user of its own, and gets that of the thread that starts it.

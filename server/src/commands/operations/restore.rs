@@ -5,14 +5,13 @@ use serde_json::json;
 
 use super::{check::check_records, open::with_snapshot};
 use crate::{
-    cli::RestoreArgs,
-    command_error::CommandError,
-    log, owner,
+    cli::{CommandError, RestoreArgs},
+    log::{self, terminal::Output},
+    process::owner,
     store::{
         Location,
         embedded::{self, BackupError, LeftOut, Restored, Sources, Until},
     },
-    terminal::Output,
 };
 
 /// Restores a store and checks it before it is used.

@@ -5,7 +5,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::command_error::CommandError;
+use crate::cli::CommandError;
 
 /// For the store, the listening sockets, the runtime, the log and `/metrics`. An idle server has 17 open.
 const RESERVED: usize = 48;

@@ -13,7 +13,10 @@ use rustix::{
 };
 
 use super::diagnosis::{Diagnosis, failed, in_order, warning};
-use crate::{descriptors, file_modes, store::Location};
+use crate::{
+    process::{descriptors, file_modes},
+    store::Location,
+};
 
 const MIB: u64 = 1024 * 1024;
 /// With less room the server soon refuses changes.

@@ -9,8 +9,7 @@ use secrecy::ExposeSecret;
 use url::{Host, Url};
 
 use crate::{
-    cli::{ApiArgs, secret_from},
-    command_error::CommandError,
+    cli::{ApiArgs, CommandError, secret_from},
     service::SANDBOX_KEY,
 };
 pub(crate) use listen::listen;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{super::progress, moving::ValueDigest};
 use crate::{
-    command_error::CommandError,
+    cli::CommandError,
     store::{
         Contents, Snapshot,
         bytes::KeyValue,

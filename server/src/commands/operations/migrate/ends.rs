@@ -6,9 +6,9 @@ use tokio::runtime::Handle;
 
 use crate::{
     ambient::OperatingSystem,
-    command_error::CommandError,
+    cli::CommandError,
+    commands::no_store::no_store_in,
     metrics::Metrics,
-    no_store::no_store_in,
     store::{
         Change, CommitError, Location, Migration, Snapshot, Store, StoreError, Write,
         bytes::KeyValue,

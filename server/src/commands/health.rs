@@ -8,7 +8,10 @@ use std::{
 
 use reqwest::Client;
 
-use crate::{cli::HealthArgs, command_error::CommandError, terminal::Output};
+use crate::{
+    cli::{CommandError, HealthArgs},
+    log::terminal::Output,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 

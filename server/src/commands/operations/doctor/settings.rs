@@ -9,7 +9,7 @@ use crate::{
     cli::{Cli, ServeArgs},
     gateway::{CREDENTIALS, Credentials},
     nearest::did_you_mean,
-    reach::Reach,
+    process::reach::Reach,
 };
 
 /// The variables that are no flags and no credentials.

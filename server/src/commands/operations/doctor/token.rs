@@ -6,10 +6,9 @@ use tokio_util::task::TaskTracker;
 
 use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
-    admin_socket,
     ambient::{Ambient, OperatingSystem},
-    cli::ServeArgs,
-    command_error::CommandError,
+    cli::{CommandError, ServeArgs},
+    commands::admin_socket,
     gateway::{Credentials, Gateways},
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Directory},
