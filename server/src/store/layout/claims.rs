@@ -141,7 +141,7 @@ impl Store {
             Claims::Stored(epochs) => epochs.fetch_add(free.len() as u64, Ordering::Relaxed),
         };
         let lease = lease.clone();
-        let claimed = self.decide_unsynced(cell, move |draft| {
+        let claimed = self.decide(cell, false, move |draft| {
             let mut epoch = epochs;
             claim_each(&free, |work| {
                 epoch = epoch.wrapping_add(1);
@@ -162,7 +162,7 @@ impl Store {
             Claims::Stored(epochs) => epochs.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
         };
         let lease = lease.clone();
-        let claimed = self.decide_unsynced(self.bytes.cell_of(endpoint.slot()), move |draft| {
+        let claimed = self.decide(self.bytes.cell_of(endpoint.slot()), false, move |draft| {
             let (is_pending, held) = (draft.get(&key)?.is_some(), draft.held_on(&work)?);
             let is_free = is_pending && !held.is_some_and(|held| held.runs_under(&lease));
             Ok(is_free.then(|| draft.give(&work, epoch, &lease)))
@@ -184,7 +184,7 @@ impl Store {
             if ended.is_empty() {
                 continue;
             }
-            let dropped = self.decide_unsynced(cell, move |draft| {
+            let dropped = self.decide(cell, false, move |draft| {
                 for (key, _) in &ended {
                     if draft.get(key)?.is_some_and(|value| has_ended(&value)) {
                         draft.remove(key.clone());
@@ -204,7 +204,7 @@ impl Store {
         }
         let (claim, until) = (claim.clone(), lease.until);
         let cell = self.bytes.cell_of(claim.work.slot());
-        let renewed = self.decide_unsynced(cell, move |draft| {
+        let renewed = self.decide(cell, false, move |draft| {
             let holds = draft.holds(&claim)?;
             if holds {
                 draft.put(keys::lease_on(&claim.work), Held { epoch: claim.epoch, until }.encode());
@@ -225,7 +225,7 @@ impl Store {
             of_cells.entry(self.bytes.cell_of(claim.work.slot()).0).or_default().push(claim.clone());
         }
         let releases = of_cells.into_iter().map(|(cell, claims)| {
-            self.decide_unsynced(Cell(cell), move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
+            self.decide(Cell(cell), false, move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
         });
         for released in join_all(releases).await {
             released.map_err(store_error)?;

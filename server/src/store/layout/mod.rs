@@ -82,25 +82,20 @@ impl Store {
         Reads::new(&*self.bytes, cell)
     }
 
-    /// Commits everything that `decide` writes, or nothing if it refuses. It may run again.
+    /// Commits everything that `decide` writes, or nothing if it refuses. It may run again. A crash may take a commit that is
+    /// not synced.
     async fn decide<T: Send + 'static>(
         &self,
         cell: Cell,
+        is_synced: bool,
         decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
     ) -> Result<T, CommitError> {
-        let outcome = Outcome::default();
-        self.bytes.commit(cell, decision(self.bytes.packs(), &outcome, decide)).await?;
-        outcome_of(&outcome)
-    }
-
-    /// As [`decide`](Self::decide), for what a crash may take.
-    async fn decide_unsynced<T: Send + 'static>(
-        &self,
-        cell: Cell,
-        decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
-    ) -> Result<T, CommitError> {
-        let outcome = Outcome::default();
-        self.bytes.commit_unsynced(cell, decision(self.bytes.packs(), &outcome, decide)).await?;
+        let (decision, outcome) = decision(self.bytes.packs(), decide);
+        if is_synced {
+            self.bytes.commit(cell, decision).await?;
+        } else {
+            self.bytes.commit_unsynced(cell, decision).await?;
+        }
         outcome_of(&outcome)
     }
 }
@@ -144,14 +139,14 @@ impl<B> Deref for Placed<B> {
 /// What came of a decision, once it has run.
 type Outcome<T> = Arc<Mutex<Option<Result<T, Conflict>>>>;
 
-/// A decision over a view that leaves its outcome.
+/// A decision over a view, and where it leaves its outcome.
 fn decision<T: Send + 'static>(
     packs: bool,
-    outcome: &Outcome<T>,
     decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
-) -> Decision {
-    let decided = Arc::clone(outcome);
-    Box::new(move |view: &mut dyn View| {
+) -> (Decision, Outcome<T>) {
+    let outcome = Outcome::default();
+    let decided = Arc::clone(&outcome);
+    let decision = move |view: &mut dyn View| {
         let mut draft = Draft::new(view, packs);
         let outcome = match decide(&mut draft) {
             Ok(outcome) => {
@@ -164,7 +159,8 @@ fn decision<T: Send + 'static>(
         let is_accepted = outcome.is_ok();
         *decided.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         Ok(is_accepted)
-    })
+    };
+    (Box::new(decision), outcome)
 }
 
 fn outcome_of<T>(outcome: &Outcome<T>) -> Result<T, CommitError> {

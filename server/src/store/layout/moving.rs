@@ -45,7 +45,7 @@ impl Store {
         let Some(slot) = values.first().and_then(|(key, _)| keys::slot_of(key)) else { return Ok(()) };
         let cell = self.bytes.cell_of(slot);
         let taken =
-            self.decide(cell, move |draft| values.iter().try_for_each(|(key, value)| draft.take_in(key, value)));
+            self.decide(cell, true, move |draft| values.iter().try_for_each(|(key, value)| draft.take_in(key, value)));
         taken.await.map_err(store_error)
     }
 }

@@ -44,7 +44,7 @@ impl Store {
                 Prunable::StoredResponses | Prunable::KeyClaims => Vec::new(),
             };
             let whole = delivery::read(reads, &ids).await?;
-            self.decide(cell, move |draft| {
+            self.decide(cell, true, move |draft| {
                 whole.iter().try_for_each(|it| draft.redact(it, before))?;
                 for (time, owner) in &entries {
                     if index != BODIES {

@@ -28,8 +28,8 @@ pub(super) struct InOrder<'s> {
     slots: Vec<SlotScan>,
 }
 
-/// A record: what stands behind the kind in its key, the number of its slot, and the value.
-type Next = (Vec<u8>, u16, Vec<u8>);
+/// A record: what stands behind the kind in its key, its slot, and the value.
+type Next = (Vec<u8>, Slot, Vec<u8>);
 
 /// The rest of a slot's records.
 struct SlotScan {
@@ -65,16 +65,15 @@ impl<'s> InOrder<'s> {
             entry = scan.page.next();
         }
         if let Some((key, value)) = entry {
-            self.next.push(Reverse((key[scan.prefix.len()..].to_vec(), slot.number(), value)));
+            self.next.push(Reverse((key[scan.prefix.len()..].to_vec(), slot, value)));
         }
         Ok(())
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<KeyValue>> {
-        let Some(Reverse((name, number, value))) = self.next.pop() else { return Ok(None) };
-        let Some(slot) = Slot::all().nth(number.into()) else { return Ok(None) };
+        let Some(Reverse((name, slot, value))) = self.next.pop() else { return Ok(None) };
         self.fill(slot).await?;
-        let prefix = &self.slots[usize::from(number)].prefix;
+        let prefix = &self.slots[usize::from(slot.number())].prefix;
         Ok(Some(([prefix, &name[..]].concat(), value)))
     }
 }

@@ -3,7 +3,7 @@
 use payments_core::{Posting, Slot};
 
 use super::{
-    Outcome, Placed, Store, decision,
+    Placed, Store, decision,
     entry::owners_at,
     event::StoredEvent,
     keys::{self, CLAIMS},
@@ -34,9 +34,8 @@ impl Placed<Journaled> {
         if claims.is_empty() {
             return Ok(());
         }
-        let outcome = Outcome::default();
-        let void =
-            decision(self.bytes.packs(), &outcome, move |draft| claims.iter().try_for_each(|at| draft.drop_claim(at)));
+        let (void, outcome) =
+            decision(self.bytes.packs(), move |draft| claims.iter().try_for_each(|at| draft.drop_claim(at)));
         self.bytes.commit_blocking(void)?;
         outcome_of(&outcome).map_err(store_error)
     }

@@ -52,7 +52,7 @@ impl Store {
             _ => None,
         };
         let changed: Vec<_> = change.writes.iter().filter_map(key_hash).collect();
-        let committed = self.decide(cell, move |draft| {
+        let committed = self.decide(cell, true, move |draft| {
             // Claims end by themselves; they are looked at when the change is decided.
             let hold = claims.hold(draft, &change.under)? || planted!(ClaimNotChecked);
             let applied = draft.apply(&change);

@@ -1,12 +1,6 @@
 //! A connection to a cell: the steps of the protocol, in statements.
 
-use std::{
-    ops::RangeInclusive,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{ops::RangeInclusive, sync::Arc};
 
 use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::{
@@ -45,7 +39,6 @@ pub(super) struct CellConnector {
     pub(super) slots: RangeInclusive<u16>,
     /// The name of the server in the rows of its batches.
     pub(super) server: String,
-    pub(super) trips: Arc<AtomicU64>,
 }
 
 impl Connect for CellConnector {
@@ -59,9 +52,8 @@ impl Connect for CellConnector {
         };
         let statements = session.in_time(prepared).await.ok_or("it does not answer")?;
         let statements = statements.map_err(|error| describe(&error))?;
-        let Self { cell, slots, server, trips, .. } = self;
-        let (slots, server, trips) = (slots.clone(), server.clone(), Arc::clone(trips));
-        Ok(CellConnection { session, statements, cell: *cell, slots, server, trips })
+        let (slots, server) = (self.slots.clone(), self.server.clone());
+        Ok(CellConnection { session, statements, cell: self.cell, slots, server })
     }
 }
 
@@ -72,7 +64,6 @@ pub(super) struct CellConnection {
     cell: i32,
     slots: RangeInclusive<u16>,
     server: String,
-    trips: Arc<AtomicU64>,
 }
 
 type Parameters<'p> = Vec<&'p (dyn ToSql + Sync)>;
@@ -80,7 +71,7 @@ type Parameters<'p> = Vec<&'p (dyn ToSql + Sync)>;
 impl CellConnection {
     /// The outcome of calls that are sent together.
     async fn trip<T>(&self, calls: impl Future<Output = Result<T, Error>>) -> Result<T, Failed> {
-        self.trips.fetch_add(1, Ordering::Relaxed);
+        self.session.connector.target.count_trip();
         match self.session.in_time(calls).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => Err(self.failed(&error)),

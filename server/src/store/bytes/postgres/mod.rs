@@ -34,10 +34,7 @@ mod tests;
 
 use std::{
     ops::{Range, RangeInclusive},
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -86,8 +83,6 @@ pub(crate) struct Postgres {
     server: u64,
     /// The tasks that hold connections.
     tasks: TaskTracker,
-    /// How many round trips to the database there were.
-    trips: Arc<AtomicU64>,
 }
 
 /// What is made where there are no tables.
@@ -181,10 +176,10 @@ impl Postgres {
     ) -> (Self, Closing) {
         let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
         let readers = Readers::start(&target, &is_open, &tasks);
-        let (cells, trips, server) = (OnceLock::new(), Arc::default(), u64::from_be_bytes(ambient.random()));
+        let (cells, server) = (OnceLock::new(), u64::from_be_bytes(ambient.random()));
         let closing = Closing(tasks.clone());
         tasks.close();
-        (Self { target, new, cells, is_open, readers, commits, server, tasks, trips }, closing)
+        (Self { target, new, cells, is_open, readers, commits, server, tasks }, closing)
     }
 
     /// Makes the tables if they are not there, refuses a role that lacks privileges, and sets a clock by the database's.
@@ -211,7 +206,6 @@ impl Postgres {
             cell: cell.into(),
             slots: slots.clone(),
             server: format!("{:016x}", self.server),
-            trips: Arc::clone(&self.trips),
         };
         let (changes, queue) = mpsc::channel(QUEUE);
         let (commits, own) = (self.commits.clone(), Arc::<Mutex<Option<Seen>>>::default());
@@ -240,11 +234,7 @@ impl Postgres {
     /// How many round trips to the database there were: reads, and steps of commits.
     #[cfg(test)]
     pub(in crate::store) fn trips(&self) -> u64 {
-        self.trips.load(Ordering::Relaxed)
-    }
-
-    fn in_trip(&self) {
-        self.trips.fetch_add(1, Ordering::Relaxed);
+        self.target.trips.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 
@@ -288,7 +278,7 @@ impl Bytes for Postgres {
 
     /// Statements of several tables go over several connections at the same time.
     async fn get(&self, cell: Cell, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.in_trip();
+        self.target.count_trip();
         reads::get(&self.readers, cell.0.into(), keys).await
     }
 
@@ -299,9 +289,8 @@ impl Bytes for Postgres {
         is_reversed: bool,
         at_most: usize,
     ) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError> {
-        self.in_trip();
-        let found = reads::range(&self.readers, cell.0.into(), &keys, is_reversed, at_most).await?;
-        Ok(found.into_iter().map(Ok).collect())
+        self.target.count_trip();
+        reads::range(&self.readers, cell.0.into(), &keys, is_reversed, at_most).await
     }
 
     async fn commit(&self, cell: Cell, decision: Decision) -> Result<(), StoreError> {

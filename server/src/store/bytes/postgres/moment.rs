@@ -79,8 +79,7 @@ impl Bytes for Moment {
         is_reversed: bool,
         at_most: usize,
     ) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError> {
-        let found = reads::range(self, cell.0.into(), &keys, is_reversed, at_most).await?;
-        Ok(found.into_iter().map(Ok).collect())
+        reads::range(self, cell.0.into(), &keys, is_reversed, at_most).await
     }
 
     async fn commit(&self, _: Cell, _: Decision) -> Result<(), StoreError> {

@@ -102,7 +102,7 @@ pub(super) async fn range(
     keys: &Range<Vec<u8>>,
     is_reversed: bool,
     at_most: usize,
-) -> Result<Vec<KeyValue>, StoreError> {
+) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError> {
     let direction = usize::from(is_reversed);
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let one = async |sql: [&'static str; 2], body: fn(&Row) -> Result<Vec<u8>, Error>| {
@@ -112,10 +112,10 @@ pub(super) async fn range(
     };
     let text = |row: &Row| row.try_get::<_, &str>(1).map(|text| text.as_bytes().to_vec());
     let bytes = |row: &Row| row.try_get::<_, &[u8]>(1).map(<[u8]>::to_vec);
-    match table_of(keys) {
-        Some(Table::Record) => one(RECORD_RANGE, text).await,
-        Some(Table::Entry) => one(ENTRY_RANGE, bytes).await,
-        Some(Table::Hot) => one(HOT_RANGE, bytes).await,
+    let found = match table_of(keys) {
+        Some(Table::Record) => one(RECORD_RANGE, text).await?,
+        Some(Table::Entry) => one(ENTRY_RANGE, bytes).await?,
+        Some(Table::Hot) => one(HOT_RANGE, bytes).await?,
         None => {
             let (records, entries, hot) =
                 tokio::try_join!(one(RECORD_RANGE, text), one(ENTRY_RANGE, bytes), one(HOT_RANGE, bytes))?;
@@ -125,9 +125,10 @@ pub(super) async fn range(
                 all.reverse();
             }
             all.truncate(at_most);
-            Ok(all)
+            all
         }
-    }
+    };
+    Ok(found.into_iter().map(Ok).collect())
 }
 
 /// The table of all keys in a range; `None` if it has several.

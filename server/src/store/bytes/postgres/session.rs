@@ -60,7 +60,7 @@ pub(super) struct Session {
     /// Carries the connection, and closes it when it is dropped.
     task: AbortOnDropHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
-    connector: Arc<Connector>,
+    pub(super) connector: Arc<Connector>,
     /// The number of its host in the URL.
     host: usize,
 }

@@ -33,6 +33,9 @@ pub(crate) struct Target {
     pub(super) primary: Arc<Primary>,
     /// Held by the connection that looks for another primary.
     pub(super) lookout: Arc<Mutex<()>>,
+    /// How many round trips there were.
+    #[cfg(test)]
+    pub(super) trips: Arc<std::sync::atomic::AtomicU64>,
 }
 
 /// A database URL cannot be used. No message quotes the URL, which may hold a password.
@@ -82,7 +85,21 @@ impl Target {
         config.application_name(SERVER);
         notice_a_lost_host(&mut config);
         let tls = MakeRustlsConnect::new(tls(roots.as_deref())?);
-        Ok(Self { config, tls, schema: SCHEMA.to_owned(), primary: Arc::default(), lookout: Arc::default() })
+        Ok(Self {
+            config,
+            tls,
+            schema: SCHEMA.to_owned(),
+            primary: Arc::default(),
+            lookout: Arc::default(),
+            #[cfg(test)]
+            trips: Arc::default(),
+        })
+    }
+
+    /// Counts a round trip, for tests alone.
+    pub(super) fn count_trip(&self) {
+        #[cfg(test)]
+        self.trips.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Whether a URL holds a password.
