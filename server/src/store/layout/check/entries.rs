@@ -1,24 +1,24 @@
 //! Entries: each follows from a record.
 
-use payments_core::{DeliveryId, EventId, KeyId, PaymentId, Status, WebhookId, WorkspaceId};
+use std::str::FromStr;
+
+use payments_core::{DeliveryId, EventId, KeyId, PaymentId, Status, WebhookId};
 
 use super::{
     super::{
         bits,
         codec::{Reader, unpack},
-        delivery::StoredDelivery,
-        entry::{Entry, Record, key_at, owners_at},
-        event::StoredEvent,
+        entry::{Entry, key_at, owners_at},
         head::{CHUNK, Head, Tail, read_day},
-        idempotency::{ClaimOn, ResponseOf},
-        keys::{self, BODIES, CHECKS, CLAIMS, EXPIRIES, RESPONSES, RETRIES, TimeIndex},
+        keys::{self, BODIES, CHECKS, EXPIRIES, RETRIES, TimeIndex},
+        kinds::entries_of,
         list::List,
-        merchants::KeyOf,
+        payment::StoredPayment,
     },
     Check, placed,
 };
 use crate::{
-    domain::{Endpoint, KeyHash, Scope, Workspace, lookups},
+    domain::{KeyHash, Scope, lookups},
     store::{StoreError, leases::Held},
 };
 
@@ -66,41 +66,29 @@ impl Check<'_> {
 
     /// Whether a key of its own follows from the record that it names.
     async fn follows(&self, kind: &str, key: &[u8], value: &[u8]) -> Result<bool, StoreError> {
-        let has = |entries: Vec<Entry>| entries.contains(&Entry::Key { key: key.to_vec(), value: value.to_vec() });
-        Ok(match kind {
-            "workspace" | "workspace-of" => {
-                let id: Option<WorkspaceId> = match kind {
-                    "workspace" => keys::id_at_end(key),
-                    _ => str::from_utf8(value).ok().and_then(|id| id.parse().ok()),
-                };
-                let Some(id) = id else { return Ok(false) };
-                self.other::<Workspace>(&keys::workspace(&id)).await?.is_some_and(|it| has(it.entries()))
-            }
+        let record = match kind {
+            "workspace" => keys::id_at_end(key).map(|id| keys::workspace(&id)),
+            "workspace-of" => id_of(value).map(|id| keys::workspace(&id)),
             "api-key-of" => {
                 let slot = keys::id_at_end::<KeyId>(key).map(|id| id.slot());
-                let Some((slot, digest)) = slot.zip(value.try_into().ok()) else { return Ok(false) };
-                let hash = KeyHash { slot, digest };
-                let found = self.other(&keys::api_key(&hash)).await?;
-                found.is_some_and(|key| has(KeyOf { hash, key }.entries()))
+                let hash = slot.zip(value.try_into().ok()).map(|(slot, digest)| KeyHash { slot, digest });
+                hash.map(|hash| keys::api_key(&hash))
             }
-            "endpoint-of" => {
-                let Some(id) = keys::id_at_end(key) else { return Ok(false) };
-                self.other::<Endpoint>(&keys::endpoint(&id)).await?.is_some_and(|it| has(it.entries()))
-            }
-            "pending-event" => {
-                let Some(id) = keys::id_at_end(key) else { return Ok(false) };
-                self.other::<StoredEvent>(&keys::event(&id)).await?.is_some_and(|it| has(it.entries()))
-            }
-            "outbox" => {
-                let Some(id) = keys::id_at_end(key) else { return Ok(false) };
-                self.other::<StoredDelivery>(&keys::delivery(&id)).await?.is_some_and(|it| has(it.entries()))
-            }
-            "settlement" | "review" => {
-                let Some(id) = keys::id_at_end(key) else { return Ok(false) };
-                self.stored_payment(&id).await?.is_some_and(|it| has(it.entries()))
-            }
-            _ => false,
-        })
+            "endpoint-of" => keys::id_at_end(key).map(|id| keys::endpoint(&id)),
+            "pending-event" => keys::id_at_end(key).map(|id| keys::event(&id)),
+            "outbox" => keys::id_at_end(key).map(|id| keys::delivery(&id)),
+            "settlement" | "review" => keys::id_at_end(key).map(|id| keys::payment(&id)),
+            _ => None,
+        };
+        let entry = Entry::Key { key: key.to_vec(), value: value.to_vec() };
+        Ok(self.entries_from(record).await?.contains(&entry))
+    }
+
+    /// What follows from the record under a key; nothing if it is not there or cannot be read.
+    async fn entries_from(&self, record: Option<Vec<u8>>) -> Result<Vec<Entry>, StoreError> {
+        let Some(key) = record else { return Ok(Vec::new()) };
+        let Some(value) = self.get(&key).await? else { return Ok(Vec::new()) };
+        Ok(entries_of(&key, &value).unwrap_or_default())
     }
 
     /// Each owner of a key in an index by time stands there.
@@ -121,27 +109,13 @@ impl Check<'_> {
     }
 
     async fn entries_of_owner(&self, index: TimeIndex, owner: &[u8]) -> Result<Vec<Entry>, StoreError> {
-        let text = str::from_utf8(owner);
-        let entries = match index {
-            EXPIRIES | CHECKS => match text.ok().and_then(|id| id.parse().ok()) {
-                Some(id) => self.stored_payment(&id).await?.map(|it| it.entries()),
-                None => None,
-            },
-            RETRIES | BODIES => match text.ok().and_then(|id| id.parse::<DeliveryId>().ok()) {
-                Some(id) => self.other::<StoredDelivery>(&keys::delivery(&id)).await?.map(|it| it.entries()),
-                None => None,
-            },
-            RESPONSES => match keys::idempotency_key(owner) {
-                Some(key) => self.other(owner).await?.map(|kept| ResponseOf { key, kept }.entries()),
-                None => None,
-            },
-            CLAIMS => match keys::idempotency_key(owner) {
-                Some(key) => self.other(owner).await?.map(|claim| ClaimOn { key, claim }.entries()),
-                None => None,
-            },
-            _ => None,
-        };
-        Ok(entries.unwrap_or_default())
+        self.entries_from(match index {
+            EXPIRIES | CHECKS => id_of(owner).map(|id| keys::payment(&id)),
+            RETRIES | BODIES => id_of(owner).map(|id| keys::delivery(&id)),
+            // The owner is the key of a response or a claim.
+            _ => Some(owner.to_vec()),
+        })
+        .await
     }
 
     /// The head of lists and sums, or a full chunk of a list with a head of its own.
@@ -183,7 +157,7 @@ impl Check<'_> {
         } else if kind == "endpoint" {
             for tail in head.lists.values() {
                 for (position, item) in (tail.before..).zip(tail.items()) {
-                    self.delivery_item(key, key, position, item).await?;
+                    self.item_of(key, (key, "deliveries"), position, item).await?;
                 }
             }
         }
@@ -214,52 +188,36 @@ impl Check<'_> {
         position: u64,
         item: &[u8],
     ) -> Result<(), StoreError> {
-        let (list, entries) = match name {
-            "payments" => {
-                let id: Option<PaymentId> = unpack(PaymentId::PREFIX, item);
-                let stored = match &id {
-                    Some(id) => self.stored_payment(id).await?,
-                    None => None,
-                };
-                (List::payments(scope), stored.map(|it| it.entries()))
-            }
-            "events" | "transactions" => {
-                let id: Option<EventId> = unpack(EventId::PREFIX, item);
-                let stored = match &id {
-                    Some(id) => self.other::<StoredEvent>(&keys::event(id)).await?,
-                    None => None,
-                };
-                let list = if name == "events" { List::events(scope) } else { List::transactions(scope) };
-                (list, stored.map(|it| it.entries()))
-            }
-            "deliveries" => return self.delivery_item(key, &keys::head_of_scope(scope), position, item).await,
+        let (head, list) = match name {
+            "payments" | "events" | "transactions" | "deliveries" => (keys::head_of_scope(scope), name),
             to_endpoint => {
                 let endpoint = to_endpoint.strip_prefix("deliveries.").and_then(|id| id.parse().ok());
                 let Some(endpoint) = endpoint else {
                     self.find(key, OF_NOTHING);
                     return Ok(());
                 };
-                return self.delivery_item(key, &keys::head_of_endpoint(scope, &endpoint), position, item).await;
+                (keys::head_of_endpoint(scope, &endpoint), "deliveries")
             }
         };
-        let wanted = Entry::Item { list, position, item: item.to_vec() };
-        let follows = entries.is_some_and(|entries| entries.contains(&wanted));
-        self.expect(follows, key, format_args!("has an item at position {position} that {OF_NOTHING}"));
-        Ok(())
+        self.item_of(key, (&head, list), position, item).await
     }
 
-    /// An item of a list of deliveries, which has this head.
-    async fn delivery_item(&mut self, key: &[u8], head: &[u8], position: u64, item: &[u8]) -> Result<(), StoreError> {
-        let id: Option<DeliveryId> = unpack(DeliveryId::PREFIX, item);
-        let stored = match &id {
-            Some(id) => self.other::<StoredDelivery>(&keys::delivery(id)).await?,
-            None => None,
+    /// An item of a list, which has this head and this name in it, follows from the record that it names.
+    async fn item_of(
+        &mut self,
+        key: &[u8],
+        (head, name): (&[u8], &str),
+        position: u64,
+        item: &[u8],
+    ) -> Result<(), StoreError> {
+        let record = match name {
+            "payments" => unpack(PaymentId::PREFIX, item).map(|id| keys::payment(&id)),
+            "events" | "transactions" => unpack(EventId::PREFIX, item).map(|id| keys::event(&id)),
+            _ => unpack(DeliveryId::PREFIX, item).map(|id| keys::delivery(&id)),
         };
-        let follows = stored.is_some_and(|it| {
-            it.entries().iter().any(|entry| {
-                matches!(entry, Entry::Item { list, position: at, item: its }
-                    if list.head == head && *at == position && its == item)
-            })
+        let follows = self.entries_from(record).await?.iter().any(|entry| {
+            matches!(entry, Entry::Item { list, position: at, item: its }
+                if list.head == head && list.name == name && *at == position && its == item)
         });
         self.expect(follows, key, format_args!("has an item at position {position} that {OF_NOTHING}"));
         Ok(())
@@ -275,7 +233,7 @@ impl Check<'_> {
     ) -> Result<(), StoreError> {
         for (position, item) in items {
             if kind == "deliveries-of" {
-                self.delivery_item(key, head, position, &item).await?;
+                self.item_of(key, (head, "deliveries"), position, &item).await?;
                 continue;
             }
             let position = Reader(&item).short::<u64>().unwrap_or(u64::MAX);
@@ -292,11 +250,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    async fn payment_at(
-        &self,
-        scope: &Scope,
-        position: u64,
-    ) -> Result<Option<super::super::payment::StoredPayment<'static>>, StoreError> {
+    async fn payment_at(&self, scope: &Scope, position: u64) -> Result<Option<StoredPayment<'static>>, StoreError> {
         let item = self.item(&List::payments(scope), position).await?;
         match item.and_then(|item| unpack(PaymentId::PREFIX, &item)) {
             Some(id) => self.stored_payment(&id).await,
@@ -330,4 +284,9 @@ impl Check<'_> {
         self.expect(has_it, key, format_args!("has a bit at position {position}, whose payment has another status"));
         Ok(())
     }
+}
+
+/// The id that a value or an owner is.
+fn id_of<I: FromStr>(text: &[u8]) -> Option<I> {
+    str::from_utf8(text).ok()?.parse().ok()
 }
