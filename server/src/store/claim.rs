@@ -5,7 +5,7 @@ use std::time::Duration;
 use payments_core::{DeliveryId, EventId, PaymentId, Slot, Timestamp, WebhookId};
 use tokio::time::{Instant, interval_at};
 
-use super::{Result, Store};
+use super::Store;
 use crate::domain::lease_runs;
 
 /// How long the claims of a crashed server last.
@@ -129,22 +129,6 @@ impl Lease {
 
 /// A piece of work of a queue by time, and the time for which it is planned.
 pub(crate) type Planned = (Timestamp, Work);
-
-/// The first pieces of work, at least `at_most` if there are as many: all of one time come together.
-pub(super) fn first_planned(
-    planned: impl IntoIterator<Item = Result<Planned>>,
-    at_most: usize,
-) -> Result<Vec<Planned>> {
-    let mut first: Vec<Planned> = Vec::new();
-    for next in planned {
-        let next = next?;
-        if first.len() >= at_most && first.last().is_some_and(|(time, _)| *time != next.0) {
-            break;
-        }
-        first.push(next);
-    }
-    Ok(first)
-}
 
 /// Renews a claim until it no longer counts.
 pub(crate) async fn renew_until_lost(store: &Store, claim: &Claim, lease: impl Fn() -> Lease) {

@@ -113,7 +113,6 @@ use payments_core::{DeliveryId, Environment, Status};
 
 pub(crate) use backups::{BackUpError, BackedUp, Backups, Series, TakenUp};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
-use claim::first_planned;
 pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work, renew_until_lost};
 pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};

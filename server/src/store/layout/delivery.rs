@@ -70,35 +70,25 @@ impl Record for StoredDelivery {
     }
 }
 
-/// The delivery of a record, with the payload that its event has.
-pub(super) fn with_payload(key: &[u8], mut outgoing: Outgoing, told: Option<&Told>) -> Result<Outgoing, StoreError> {
+/// A delivery with the payload that its event has, which is one of these.
+pub(super) fn with_payload(mut outgoing: Outgoing, events: &[Told]) -> Result<Outgoing, StoreError> {
     let Some(id) = &outgoing.event else { return Ok(outgoing) };
-    let Told { event, data } =
-        told.ok_or_else(|| StoreError::corrupt(key, format_args!("its event {id} is not there")))?;
+    let key = keys::delivery(&outgoing.delivery.id);
+    let missing = || StoreError::corrupt(&key, format_args!("its event {id} is not there"));
+    let Told { event, data } = events.iter().find(|told| told.event.id == *id).ok_or_else(missing)?;
     let envelope = Envelope { id: &event.id, event: event.event.clone(), created_at: event.created_at, data };
-    outgoing.delivery.payload = RawJson::of(&envelope).map_err(|error| StoreError::corrupt(key, error))?;
+    outgoing.delivery.payload = RawJson::of(&envelope).map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(outgoing)
 }
 
 /// The deliveries of these ids that are there, with their payloads, in the order of the ids.
 pub(super) async fn read(reads: Reads<'_>, ids: &[DeliveryId]) -> Result<Vec<Outgoing>, StoreError> {
-    let keys: Vec<_> = ids.iter().map(keys::delivery).collect();
-    let mut stored = Vec::new();
-    for (key, record) in keys.iter().zip(reads.get(keys.clone()).await?) {
-        if let Some(record) = record {
-            stored.push((key, parse::<StoredDelivery>(key, &record)?.delivery));
-        }
-    }
-    let mut events: Vec<_> = stored.iter().filter_map(|(_, it)| it.event.clone()).collect();
+    let keys = ids.iter().map(keys::delivery).collect();
+    let stored: Vec<StoredDelivery> = reads.records(keys, |key, record| parse(key, &record)).await?;
+    let mut events: Vec<_> = stored.iter().filter_map(|it| it.delivery.event.clone()).collect();
     events.sort();
     events.dedup();
     let told = event::told(reads, &events).await?;
-    let of = |outgoing: &Outgoing| told.iter().find(|told| Some(&told.event.id) == outgoing.event.as_ref());
-    stored
-        .into_iter()
-        .map(|(key, outgoing)| {
-            let told = of(&outgoing);
-            with_payload(key, outgoing, told)
-        })
-        .collect()
+    let whole = |StoredDelivery { delivery, .. }| with_payload(delivery, &told);
+    stored.into_iter().map(whole).collect()
 }

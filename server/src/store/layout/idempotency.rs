@@ -4,11 +4,11 @@ use payments_core::{EventId, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Store,
     draft::{Draft, Refused},
     entry::{Entry, Record},
     event,
     keys::{self, CLAIMS, RESPONSES},
-    reads::Reads,
 };
 use crate::{
     domain::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse},
@@ -67,24 +67,22 @@ impl Record for ClaimOn {
     }
 }
 
-/// The response of a record, with the body that its event has.
-pub(super) async fn whole(reads: Reads<'_>, at: &[u8], kept: KeptResponse) -> Result<StoredResponse, StoreError> {
-    let KeptResponse { fingerprint, created_at, body, event } = kept;
-    let body = match (body, event) {
-        (Some(body), _) => Some(body),
-        (None, Some(event)) => event::told(reads, &[event]).await?.pop().map(|told| told.data),
-        (None, None) => None,
-    };
-    let body = body.ok_or_else(|| StoreError::corrupt(at, "it has no body, and names no event that has it"))?;
-    Ok(StoredResponse { fingerprint, created_at, body })
+impl KeptResponse {
+    /// The response, with the data of its event if that is the body.
+    fn whole(self, at: &[u8], data: Option<RawJson>) -> Result<StoredResponse, StoreError> {
+        let Self { fingerprint, created_at, body, .. } = self;
+        let missing = || StoreError::corrupt(at, "it has no body, and names no event that has it");
+        Ok(StoredResponse { fingerprint, created_at, body: body.or(data).ok_or_else(missing)? })
+    }
 }
 
-/// The stored response of a key, however old.
-pub(super) async fn stored(reads: Reads<'_>, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
-    let at = keys::response(key);
-    match reads.json(at.clone()).await? {
-        Some(kept) => whole(reads, &at, kept).await.map(Some),
-        None => Ok(None),
+impl Store {
+    /// The stored response of an idempotency key, however old.
+    pub(crate) async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
+        let (reads, at) = (self.of_scope(&key.scope), keys::response(key));
+        let Some(kept) = reads.json::<KeptResponse>(at.clone()).await? else { return Ok(None) };
+        let told = event::told(reads, kept.event.as_slice()).await?.pop();
+        kept.whole(&at, told.map(|told| told.data)).map(Some)
     }
 }
 
@@ -112,15 +110,8 @@ impl Draft<'_> {
         if !StoredResponse::is_fresh_at(kept.created_at, now) {
             return Ok(Some(kept));
         }
-        let KeptResponse { fingerprint, created_at, body, event } = kept;
-        let body = match (body, event) {
-            (Some(body), _) => Some(body),
-            (None, Some(event)) => self.data_of(&event)?,
-            (None, None) => None,
-        };
-        let body = body.ok_or_else(|| StoreError::corrupt(&at, "it has no body, and names no event that has it"))?;
-        let used = StoredResponse { fingerprint, created_at, body };
-        Err(Conflict::IdempotencyKeyUsed(Box::new(used)).into())
+        let data = kept.event.as_ref().map(|event| self.data_of(event)).transpose()?.flatten();
+        Err(Conflict::IdempotencyKeyUsed(Box::new(kept.whole(&at, data)?)).into())
     }
 
     /// Claims a key, if it is unused and no lease on it runs.

@@ -3,12 +3,12 @@
 //!
 //! A list's head holds its length and its last items. Every [`CHUNK`] items move to a key of their own.
 
-use std::ops::Range;
+use std::{ops::Range, str::FromStr};
 
-use payments_core::{DeliveryId, EventId, PaymentId, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, WebhookId};
 
 use super::{
-    codec::{items, pack},
+    codec::{items, pack, unpack},
     head::{CHUNK, Head, Tail},
     keys,
     reads::Reads,
@@ -138,7 +138,6 @@ impl<'r> ReadList<'r> {
         let mut chunks: Vec<(u64, Vec<u8>)> =
             numbers.into_iter().zip(found).filter_map(|(number, chunk)| Some((number, chunk?))).collect();
         chunks.extend(known);
-        let nth = |position: u64| usize::try_from(position % CHUNK).unwrap_or(usize::MAX);
         let tail: Vec<&[u8]> = self.tail.items().collect();
         let of_chunks: Vec<(u64, Vec<&[u8]>)> =
             chunks.iter().map(|(number, chunk)| (*number, items(chunk).collect())).collect();
@@ -146,7 +145,7 @@ impl<'r> ReadList<'r> {
             Some(after) => tail.get(usize::try_from(after).ok()?).map(|item| item.to_vec()),
             None => {
                 let chunk = of_chunks.iter().find(|(number, _)| *number == position / CHUNK);
-                chunk?.1.get(nth(*position)).map(|item| item.to_vec())
+                chunk?.1.get(usize::try_from(position % CHUNK).ok()?).map(|item| item.to_vec())
             }
         };
         let found = positions.iter().filter_map(item).collect();
@@ -154,14 +153,21 @@ impl<'r> ReadList<'r> {
         Ok(found)
     }
 
-    /// A position from which on no item is left out that has `is_before` false. The items for which it is true come first,
-    /// nearly: whoever asks allows for it.
-    pub(super) async fn first_chunk_where_not(&mut self, is_before: impl Fn(&[u8]) -> bool) -> Result<u64, StoreError> {
+    /// The first chunk whose first item was made at a time or later. Items stand in nearly the order of their times: the
+    /// caller allows for the rest.
+    pub(super) async fn first_chunk_since<I: FromStr>(
+        &mut self,
+        prefix: &str,
+        created_at: impl Fn(&I) -> Option<Timestamp>,
+        time: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let is_before =
+            |item: &Vec<u8>| unpack(prefix, item).and_then(|id| created_at(&id)).is_some_and(|it| it < time);
         let (mut low, mut high) = (0, self.count().div_ceil(CHUNK));
         while low < high {
             let middle = u64::midpoint(low, high);
             let first = self.at(&[middle * CHUNK]).await?;
-            if first.first().is_some_and(|first| is_before(first)) { low = middle + 1 } else { high = middle }
+            if first.first().is_some_and(is_before) { low = middle + 1 } else { high = middle }
         }
         Ok(low)
     }

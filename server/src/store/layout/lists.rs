@@ -2,11 +2,13 @@
 
 use std::str::FromStr;
 
-use payments_core::{DeliveryId, EventId, Page, PageRequest, Timestamp, UnknownFields};
+use payments_core::{Delivery, DeliveryId, EventId, Page, PageRequest, PaymentId, UnknownFields, WebhookId};
 
 use super::{
+    Store,
     codec::unpack,
-    delivery, event,
+    delivery,
+    event::StoredEvent,
     head::CHUNK,
     keys,
     list::{List, ReadList},
@@ -17,13 +19,9 @@ use crate::{
     store::{DeliveriesFrom, EventEntry, EventsFrom, Result, TransactionEntry, TransactionsFrom},
 };
 
-/// The time in a packed id.
-pub(super) fn time_of<I: FromStr>(
-    prefix: &str,
-    item: &[u8],
-    time: impl Fn(&I) -> Option<Timestamp>,
-) -> Option<Timestamp> {
-    unpack::<I>(prefix, item).and_then(|id| time(&id))
+/// The ids of a list's items.
+pub(super) fn ids<I: FromStr>(prefix: &str, items: &[Vec<u8>]) -> Vec<I> {
+    items.iter().filter_map(|item| unpack(prefix, item)).collect()
 }
 
 /// Makes a page of what it shows.
@@ -37,124 +35,131 @@ pub(super) fn positions_of(total: u64, request: PageRequest) -> Vec<u64> {
     (end.saturating_sub(request.limit().into())..end).rev().collect()
 }
 
-/// A part of a scope's events; `None` if it has no such event to begin after.
-pub(super) async fn events(
-    reads: Reads<'_>,
-    scope: &Scope,
-    from: &EventsFrom,
-    at_most: usize,
-) -> Result<Option<Vec<EventEntry>>> {
-    let mut list = ReadList::open(reads, List::events(scope)).await?;
-    let first = match from {
-        EventsFrom::Beginning => 0,
-        EventsFrom::After(id) => match event::StoredEvent::read(reads, id).await?.filter(|it| it.scope == *scope) {
-            Some(event) => event.position + 1,
-            None => return Ok(None),
-        },
-        // No later event of an earlier chunk is missed.
-        EventsFrom::Time(time) => chunk_before(&mut list, EventsFrom::margin(*time)).await? * CHUNK,
-    };
-    let end = list.count().min(first.saturating_add(at_most as u64));
-    let ids: Vec<EventId> = event_ids(&list.within(first..end).await?);
-    Ok(Some(entries(reads, &ids).await?.iter().map(event::StoredEvent::entry).collect()))
-}
-
-fn event_ids(items: &[Vec<u8>]) -> Vec<EventId> {
-    items.iter().filter_map(|item| unpack(EventId::PREFIX, item)).collect()
-}
-
-/// The number of a chunk of a list of events before which all are earlier than a time, nearly.
-async fn chunk_before(list: &mut ReadList<'_>, time: Timestamp) -> Result<u64> {
-    let is_before = |item: &[u8]| time_of(EventId::PREFIX, item, EventId::created_at).is_some_and(|it| it < time);
-    Ok(list.first_chunk_where_not(is_before).await?.saturating_sub(1))
-}
-
-/// The events of these ids, without their data.
-async fn entries(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<event::StoredEvent>> {
-    let keys: Vec<_> = ids.iter().map(keys::event).collect();
-    let records = reads.get(keys.clone()).await?;
-    let found = keys.iter().zip(records).filter_map(|(key, record)| Some((key, record?)));
-    found.map(|(key, record)| event::StoredEvent::parse(key, &record)).collect()
-}
-
-/// A part of a scope's transactions, newest first; `None` if it has no such event to begin with.
-pub(super) async fn transactions(
-    reads: Reads<'_>,
-    scope: &Scope,
-    from: &TransactionsFrom,
-    at_most: usize,
-) -> Result<Option<Vec<TransactionEntry>>> {
-    let mut list = ReadList::open(reads, List::transactions(scope)).await?;
-    // The position after the newest entry of the part.
-    let end = match from {
-        TransactionsFrom::Newest => list.count(),
-        TransactionsFrom::Event(id) => {
-            let event = event::StoredEvent::read(reads, id).await?.filter(|it| it.scope == *scope);
-            match event.and_then(|it| it.money) {
-                Some(money) => list.count().min(money.position + 1),
+impl Store {
+    /// At most `at_most` entries of the list of a scope's events; `None` if it has no such event to begin after.
+    pub(crate) async fn events(
+        &self,
+        scope: &Scope,
+        from: &EventsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<EventEntry>>> {
+        let reads = self.of_scope(scope);
+        let mut list = ReadList::open(reads, List::events(scope)).await?;
+        let first = match from {
+            EventsFrom::Beginning => 0,
+            EventsFrom::After(id) => match StoredEvent::read(reads, id).await?.filter(|it| it.scope == *scope) {
+                Some(event) => event.position + 1,
                 None => return Ok(None),
+            },
+            // No later event of an earlier chunk is missed.
+            EventsFrom::Time(time) => {
+                let since = EventsFrom::margin(*time);
+                list.first_chunk_since(EventId::PREFIX, EventId::created_at, since).await?.saturating_sub(1) * CHUNK
             }
-        }
-        TransactionsFrom::Before(time) => {
-            let time = TransactionsFrom::margin(*time);
-            let is_before =
-                |item: &[u8]| time_of(EventId::PREFIX, item, EventId::created_at).is_some_and(|it| it < time);
-            list.count().min(list.first_chunk_where_not(is_before).await? * CHUNK)
-        }
-    };
-    let positions: Vec<u64> = (end.saturating_sub(at_most as u64)..end).rev().collect();
-    let events = entries(reads, &event_ids(&list.at(&positions).await?)).await?;
-    let entry = |event: event::StoredEvent| {
-        let money = event.money?;
-        let (moved, balances) = (money.moved()?, money.balances());
-        let balance_minor = balances.of(moved.currency);
-        Some(TransactionEntry { event: event.id, payment: event.payment, money: moved, balance_minor })
-    };
-    Ok(Some(events.into_iter().filter_map(entry).collect()))
-}
-
-/// A page of a list of deliveries, newest first.
-pub(super) async fn deliveries(reads: Reads<'_>, list: List, request: PageRequest) -> Result<Page<Outgoing>> {
-    let mut list = ReadList::open(reads, list).await?;
-    let total = list.count();
-    let ids = delivery_ids(&list.at(&positions_of(total, request)).await?);
-    Ok(page_of(delivery::read(reads, &ids).await?, total, request))
-}
-
-fn delivery_ids(items: &[Vec<u8>]) -> Vec<DeliveryId> {
-    items.iter().filter_map(|item| unpack(DeliveryId::PREFIX, item)).collect()
-}
-
-/// At most `at_most` deliveries of a list, oldest first.
-pub(super) async fn first_deliveries(reads: Reads<'_>, list: List, at_most: usize) -> Result<Vec<Outgoing>> {
-    let mut list = ReadList::open(reads, list).await?;
-    let end = list.count().min(at_most as u64);
-    let ids = delivery_ids(&list.within(0..end).await?);
-    delivery::read(reads, &ids).await
-}
-
-/// At most `at_most` deliveries of a list from a time on, in the order of the list.
-pub(super) async fn deliveries_from(
-    reads: Reads<'_>,
-    list: List,
-    from: &DeliveriesFrom,
-    at_most: usize,
-) -> Result<Vec<Outgoing>> {
-    let mut list = ReadList::open(reads, list).await?;
-    let time = from.earliest();
-    let is_before = |item: &[u8]| time_of(DeliveryId::PREFIX, item, DeliveryId::created_at).is_some_and(|it| it < time);
-    let mut chunk = list.first_chunk_where_not(is_before).await?.saturating_sub(1);
-    let (mut ids, mut is_after) = (Vec::new(), from.after.is_none());
-    while ids.len() < at_most && chunk * CHUNK < list.count() {
-        let end = list.count().min((chunk + 1) * CHUNK);
-        for id in delivery_ids(&list.within(chunk * CHUNK..end).await?) {
-            if !is_after {
-                is_after = from.after.as_ref() == Some(&id);
-            } else if ids.len() < at_most {
-                ids.push(id);
-            }
-        }
-        chunk += 1;
+        };
+        let end = list.count().min(first.saturating_add(at_most as u64));
+        let events = entries(reads, &list.within(first..end).await?).await?;
+        Ok(Some(events.iter().map(StoredEvent::entry).collect()))
     }
-    delivery::read(reads, &ids).await
+
+    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
+    /// with.
+    pub(crate) async fn transactions(
+        &self,
+        scope: &Scope,
+        from: &TransactionsFrom,
+        at_most: usize,
+    ) -> Result<Option<Vec<TransactionEntry>>> {
+        let reads = self.of_scope(scope);
+        let mut list = ReadList::open(reads, List::transactions(scope)).await?;
+        // The position after the newest entry of the part.
+        let end = match from {
+            TransactionsFrom::Newest => list.count(),
+            TransactionsFrom::Event(id) => {
+                let event = StoredEvent::read(reads, id).await?.filter(|it| it.scope == *scope);
+                match event.and_then(|it| it.money) {
+                    Some(money) => list.count().min(money.position + 1),
+                    None => return Ok(None),
+                }
+            }
+            TransactionsFrom::Before(time) => {
+                let until = TransactionsFrom::margin(*time);
+                let chunk = list.first_chunk_since(EventId::PREFIX, EventId::created_at, until).await?;
+                list.count().min(chunk * CHUNK)
+            }
+        };
+        let positions: Vec<u64> = (end.saturating_sub(at_most as u64)..end).rev().collect();
+        let events = entries(reads, &list.at(&positions).await?).await?;
+        let entry = |event: StoredEvent| {
+            let money = event.money?;
+            let (moved, balances) = (money.moved()?, money.balances());
+            let balance_minor = balances.of(moved.currency);
+            Some(TransactionEntry { event: event.id, payment: event.payment, money: moved, balance_minor })
+        };
+        Ok(Some(events.into_iter().filter_map(entry).collect()))
+    }
+
+    /// A page of a developer's deliveries, newest first, to one endpoint or to all.
+    pub(crate) async fn deliveries(
+        &self,
+        scope: &Scope,
+        to: Option<&WebhookId>,
+        request: PageRequest,
+    ) -> Result<Page<Delivery>> {
+        let reads = self.of_scope(scope);
+        let list = to.map_or_else(|| List::deliveries(scope), |to| List::deliveries_to(scope, to));
+        let mut list = ReadList::open(reads, list).await?;
+        let total = list.count();
+        let ids = ids(DeliveryId::PREFIX, &list.at(&positions_of(total, request)).await?);
+        let items = delivery::read(reads, &ids).await?.into_iter().map(|it| it.delivery).collect();
+        Ok(page_of(items, total, request))
+    }
+
+    /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
+    pub(crate) async fn deliveries_of(
+        &self,
+        scope: &Scope,
+        payment: &PaymentId,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        let reads = self.of(payment.slot());
+        let mut list = ReadList::open(reads, List::deliveries_of(payment)).await?;
+        let end = list.count().min(at_most as u64);
+        let mut found = delivery::read(reads, &ids(DeliveryId::PREFIX, &list.within(0..end).await?)).await?;
+        found.retain(|it| it.scope() == *scope);
+        Ok(found)
+    }
+
+    /// At most `at_most` deliveries to an endpoint of a scope, oldest first.
+    pub(crate) async fn deliveries_from(
+        &self,
+        scope: &Scope,
+        to: &WebhookId,
+        from: &DeliveriesFrom,
+        at_most: usize,
+    ) -> Result<Vec<Outgoing>> {
+        let reads = self.of(to.slot());
+        let mut list = ReadList::open(reads, List::deliveries_to(scope, to)).await?;
+        let first = list.first_chunk_since(DeliveryId::PREFIX, DeliveryId::created_at, from.earliest()).await?;
+        let mut chunk = first.saturating_sub(1);
+        let (mut found, mut is_after) = (Vec::new(), from.after.is_none());
+        while found.len() < at_most && chunk * CHUNK < list.count() {
+            let end = list.count().min((chunk + 1) * CHUNK);
+            for id in ids(DeliveryId::PREFIX, &list.within(chunk * CHUNK..end).await?) {
+                if !is_after {
+                    is_after = from.after.as_ref() == Some(&id);
+                } else if found.len() < at_most {
+                    found.push(id);
+                }
+            }
+            chunk += 1;
+        }
+        delivery::read(reads, &found).await
+    }
+}
+
+/// The events of these items, without their data.
+async fn entries(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<StoredEvent>> {
+    let keys = ids(EventId::PREFIX, items).iter().map(keys::event).collect();
+    reads.records(keys, |key, record| StoredEvent::parse(key, &record)).await
 }

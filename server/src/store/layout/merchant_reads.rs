@@ -39,10 +39,10 @@ impl Store {
         let slot = workspace.slot();
         let hash = |digest: Vec<u8>| Some(KeyHash { slot, digest: digest.try_into().ok()? });
         let hashes: Vec<_> = ids.into_iter().filter_map(|(_, digest)| hash(digest)).collect();
-        let keys: Vec<_> = hashes.iter().map(keys::api_key).collect();
-        let records = reads.get(keys.clone()).await?;
-        let found = hashes.into_iter().zip(keys).zip(records);
-        let found = found.filter_map(|((hash, key), record)| Some(parse(&key, &record?).map(|it| (hash, it))));
+        let records = reads.get(hashes.iter().map(keys::api_key).collect()).await?;
+        let found = hashes.into_iter().zip(records);
+        let found =
+            found.filter_map(|(hash, record)| Some(parse(&keys::api_key(&hash), &record?).map(|it| (hash, it))));
         found.collect()
     }
 
@@ -85,7 +85,7 @@ impl Store {
 
     /// A part of the log of a scope's requests.
     pub(crate) async fn log_part(&self, scope: &Scope, place: Place) -> Result<Option<LogPart>> {
-        self.of(scope.developer_id.slot()).json(keys::log_part(scope, place)).await
+        self.of_scope(scope).json(keys::log_part(scope, place)).await
     }
 
     /// A gateway's stored token.
@@ -105,17 +105,14 @@ impl Store {
         after: Option<&WebhookId>,
         at_most: usize,
     ) -> Result<Vec<Endpoint>> {
-        let reads = self.of(scope.developer_id.slot());
+        let reads = self.of_scope(scope);
         let mut range = with_prefix(&keys::endpoints_of(scope));
         if let Some(after) = after {
             range.start = [&keys::endpoint_of(scope, after)[..], &[0]].concat();
         }
         let ids = reads.range(range, at_most).await?;
-        let keys: Vec<_> =
-            ids.iter().filter_map(|(key, _)| keys::id_at_end(key)).map(|id| keys::endpoint(&id)).collect();
-        let records = reads.get(keys.clone()).await?;
-        let found = keys.iter().zip(records).filter_map(|(key, record)| Some(parse(key, &record?)));
-        found.collect()
+        let ids = ids.iter().filter_map(|(key, _)| keys::id_at_end(key));
+        reads.records(ids.map(|id| keys::endpoint(&id)).collect(), |key, record| parse(key, &record)).await
     }
 
     /// The ids of all workspaces, in their order in each cell.

@@ -53,6 +53,7 @@ use super::{
     CommitError, Conflict, StoreError,
     bytes::{Bytes, Cell, Decision, Table, View},
 };
+use crate::domain::Scope;
 #[cfg(test)]
 use crate::store::bytes::Memory;
 
@@ -72,6 +73,10 @@ impl Store {
     /// Reads the cell of a slot.
     fn of(&self, slot: Slot) -> Reads<'_> {
         Reads::of(&*self.bytes, slot)
+    }
+
+    fn of_scope(&self, scope: &Scope) -> Reads<'_> {
+        self.of(scope.developer_id.slot())
     }
 
     fn cells(&self) -> Result<impl Iterator<Item = Reads<'_>>, StoreError> {

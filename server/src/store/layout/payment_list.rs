@@ -5,12 +5,12 @@ use std::{collections::VecDeque, ops::Range, vec};
 use payments_core::{Page, PageRequest, PaymentId, Status};
 
 use super::{
-    bits,
-    codec::{Reader, unpack},
+    Store, bits,
+    codec::Reader,
     head::{CHUNK, Head},
     keys,
     list::{List, ReadList},
-    lists::{page_of, positions_of, time_of},
+    lists::{ids, page_of, positions_of},
     payment::{self, StoredPayment, count_of},
     reads::Reads,
 };
@@ -24,30 +24,60 @@ const BLOCKS: usize = 16;
 /// How many payments are read at a time.
 const PART: usize = 32;
 
-/// A page of a scope's payments, newest first.
-pub(super) async fn payments(
-    reads: Reads<'_>,
-    scope: &Scope,
-    status: Option<&Status>,
-    request: PageRequest,
-) -> Result<Page<PaymentJson>> {
-    let head = reads.head(&keys::head_of_scope(scope)).await?;
-    let mut list = ReadList::of(reads, List::payments(scope), &head);
-    let (positions, total) = match status {
-        None => (positions_of(list.count(), request), list.count()),
-        Some(status) => {
-            let mut bits = SetBits::new(reads, scope, status, &head, 0..list.count());
-            let total = u64::try_from(head.sum(&count_of(status))).unwrap_or_default();
-            (bits.after(request.skipped(), request.limit()).await?, total)
-        }
-    };
-    let ids = payment_ids(list.at(&positions).await?);
-    let items = served(reads, scope, &ids).await?.into_iter().map(|(_, json)| json).collect();
-    Ok(page_of(items, total, request))
-}
+impl Store {
+    /// A page of a scope's payments, newest first, of one public status or of all.
+    pub(crate) async fn payments(
+        &self,
+        scope: &Scope,
+        status: Option<&Status>,
+        request: PageRequest,
+    ) -> Result<Page<PaymentJson>> {
+        let reads = self.of_scope(scope);
+        let head = reads.head(&keys::head_of_scope(scope)).await?;
+        let mut list = ReadList::of(reads, List::payments(scope), &head);
+        let (positions, total) = match status {
+            None => (positions_of(list.count(), request), list.count()),
+            Some(status) => {
+                let mut bits = SetBits::new(reads, scope, status, &head, 0..list.count());
+                let total = u64::try_from(head.sum(&count_of(status))).unwrap_or_default();
+                (bits.after(request.skipped(), request.limit()).await?, total)
+            }
+        };
+        let ids = ids(PaymentId::PREFIX, &list.at(&positions).await?);
+        let items = served(reads, scope, &ids).await?.into_iter().map(|(_, json)| json).collect();
+        Ok(page_of(items, total, request))
+    }
 
-fn payment_ids(items: Vec<Vec<u8>>) -> Vec<PaymentId> {
-    items.iter().filter_map(|item| unpack(PaymentId::PREFIX, item)).collect()
+    /// At most `at_most` of a scope's payments, newest first. Fewer are the rest.
+    pub(crate) async fn payments_from(
+        &self,
+        scope: &Scope,
+        source: &PaymentSource,
+        from: &PaymentsFrom,
+        at_most: usize,
+    ) -> Result<Vec<(PaymentId, PaymentJson)>> {
+        let reads = self.of_scope(scope);
+        let head = reads.head(&keys::head_of_scope(scope)).await?;
+        let mut list = ReadList::of(reads, List::payments(scope), &head);
+        let within = positions_within(reads, &mut list, scope, from).await?;
+        let mut positions = match source {
+            PaymentSource::All => Positions::All(within),
+            PaymentSource::Status(status) => Positions::Bits(SetBits::new(reads, scope, status, &head, within)),
+            PaymentSource::Lookup(lookup) => {
+                Positions::Found(Found::open(reads, List::found(scope, lookup), within).await?)
+            }
+        };
+        let mut found = Vec::new();
+        while found.len() < at_most {
+            let part = positions.next(PART.min(at_most - found.len())).await?;
+            if part.is_empty() {
+                break;
+            }
+            let ids = ids(PaymentId::PREFIX, &list.at(&part).await?);
+            found.extend(served(reads, scope, &ids).await?);
+        }
+        Ok(found)
+    }
 }
 
 /// The payments of a scope as the API serves them.
@@ -58,36 +88,6 @@ async fn served(reads: Reads<'_>, scope: &Scope, ids: &[PaymentId]) -> Result<Ve
     for ((id, key), record) in ids.iter().zip(keys).zip(records) {
         let json = record.map(|record| payment::served(&key, record, scope)).transpose()?.flatten();
         found.extend(json.map(|json| (id.clone(), json)));
-    }
-    Ok(found)
-}
-
-/// A part of a scope's payments, newest first.
-pub(super) async fn payments_from(
-    reads: Reads<'_>,
-    scope: &Scope,
-    source: &PaymentSource,
-    from: &PaymentsFrom,
-    at_most: usize,
-) -> Result<Vec<(PaymentId, PaymentJson)>> {
-    let head = reads.head(&keys::head_of_scope(scope)).await?;
-    let mut list = ReadList::of(reads, List::payments(scope), &head);
-    let within = positions_within(reads, &mut list, scope, from).await?;
-    let mut positions = match source {
-        PaymentSource::All => Positions::All(within),
-        PaymentSource::Status(status) => Positions::Bits(SetBits::new(reads, scope, status, &head, within)),
-        PaymentSource::Lookup(lookup) => {
-            Positions::Found(Found::open(reads, List::found(scope, lookup), within).await?)
-        }
-    };
-    let mut found = Vec::new();
-    while found.len() < at_most {
-        let part = positions.next(PART.min(at_most - found.len())).await?;
-        if part.is_empty() {
-            break;
-        }
-        let ids = payment_ids(list.at(&part).await?);
-        found.extend(served(reads, scope, &ids).await?);
     }
     Ok(found)
 }
@@ -104,14 +104,12 @@ async fn positions_within(
         let stored = StoredPayment::read(reads, after).await?.filter(|it| it.session.scope() == *scope);
         within.end = within.end.min(stored.map_or(0, |it| it.position));
     }
-    let is_before =
-        |item: &[u8], time| time_of(PaymentId::PREFIX, item, PaymentId::created_at).is_some_and(|it| it < time);
     if let Some(time) = from.created_after.map(PaymentsFrom::earliest) {
-        let chunk = list.first_chunk_where_not(|item| is_before(item, time)).await?;
+        let chunk = list.first_chunk_since(PaymentId::PREFIX, PaymentId::created_at, time).await?;
         within.start = chunk.saturating_sub(1) * CHUNK;
     }
     if let Some(time) = from.created_before.map(PaymentsFrom::latest) {
-        let chunk = list.first_chunk_where_not(|item| is_before(item, time)).await?;
+        let chunk = list.first_chunk_since(PaymentId::PREFIX, PaymentId::created_at, time).await?;
         within.end = within.end.min(chunk * CHUNK);
     }
     Ok(within)

@@ -44,6 +44,16 @@ impl<'b> Reads<'b> {
         value.map(|value| parse(&key, &value)).transpose()
     }
 
+    /// The records under keys, without those that are not there.
+    pub(super) async fn records<T>(
+        self,
+        keys: Vec<Vec<u8>>,
+        parse: impl Fn(&[u8], Vec<u8>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let found = keys.clone().into_iter().zip(self.get(keys).await?);
+        found.filter_map(|(key, record)| record.map(|record| parse(&key, record))).collect()
+    }
+
     pub(super) async fn head(self, key: &[u8]) -> Result<Head, StoreError> {
         head_of(key, self.one(key.to_vec()).await?.as_deref())
     }

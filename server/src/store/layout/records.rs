@@ -84,6 +84,6 @@ impl Store {
         let outgoing = parse::<StoredDelivery>(key, value)?.delivery;
         let reads = self.of(outgoing.delivery.id.slot());
         let told = told(reads, outgoing.event.as_slice()).await?;
-        with_payload(key, outgoing, told.first())
+        with_payload(outgoing, &told)
     }
 }

@@ -2,10 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use payments_core::{
-    Currency, Day, Delivery, DeliveryId, Environment, EventId, LedgerAccount, Page, PageRequest, PaymentId, Status,
-    Timestamp, WebhookId,
-};
+use payments_core::{Currency, Day, DeliveryId, Environment, EventId, LedgerAccount, PaymentId, Status};
 
 use super::{
     Store,
@@ -14,18 +11,14 @@ use super::{
     entry::day_of,
     event::{StoredEvent, balance_of, paid_in, told, volume_in},
     head::read_day,
-    idempotency, keys,
-    list::List,
-    lists,
+    keys,
     payment::{self, StoredPayment},
-    payment_list, work,
 };
 use crate::{
-    domain::{DayTotals, Endpoint, IdempotencyKey, Outgoing, PendingEvent, Scope, Session, StoredResponse, Totals},
+    domain::{DayTotals, Endpoint, Outgoing, PendingEvent, Scope, Session, Totals},
     store::{
-        Backups, Change, CommitError, Committed, Conflict, DeliveriesFrom, EventEntry, EventWrite, EventsFrom, Gauges,
-        OutboxHead, PaymentJson, PaymentSource, PaymentsFrom, Planned, Queue, RequestCounts, Result, StoreError,
-        TransactionEntry, TransactionsFrom, Write, first_planned,
+        Backups, Change, CommitError, Committed, Conflict, EventWrite, Gauges, PaymentJson, RequestCounts, Result,
+        StoreError, Write,
     },
 };
 
@@ -66,17 +59,6 @@ impl Store {
         committed
     }
 
-    /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
-    /// the time of the last one. Other queues have none.
-    pub(crate) async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
-        let mut planned = Vec::new();
-        for reads in self.cells()? {
-            planned.extend(work::planned(reads, queue, after, at_most).await?);
-        }
-        planned.sort_by_key(|(time, _)| *time);
-        first_planned(planned.into_iter().map(Ok), at_most)
-    }
-
     /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
     pub(crate) async fn prove_readiness(&self) -> Result<()> {
         self.bytes.prove_readiness().await
@@ -94,7 +76,7 @@ impl Store {
 
     /// A developer's balance and volume in one currency.
     pub(crate) async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
-        let head = self.of(scope.developer_id.slot()).head(&keys::head_of_scope(scope)).await?;
+        let head = self.of_scope(scope).head(&keys::head_of_scope(scope)).await?;
         let payments = u64::try_from(head.sum(&paid_in(currency))).unwrap_or_default();
         let volume_minor = head.sum(&volume_in(currency));
         Ok(Totals { balance_minor: head.sum(&balance_of(currency, LedgerAccount::Merchant)), volume_minor, payments })
@@ -108,7 +90,7 @@ impl Store {
         currency: Currency,
         days: RangeInclusive<Day>,
     ) -> Result<Vec<(Day, DayTotals)>> {
-        let reads = self.of(scope.developer_id.slot());
+        let reads = self.of_scope(scope);
         let head = reads.head(&keys::head_of_scope(scope)).await?;
         let (first, last) = (keys::day(scope, currency, *days.start()), keys::day(scope, currency, *days.end()));
         let prefix = keys::days(scope, currency);
@@ -129,11 +111,6 @@ impl Store {
             found.sort_by_key(|(day, _)| *day);
         }
         Ok(found)
-    }
-
-    /// The stored response of an idempotency key, however old.
-    pub(crate) async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>> {
-        idempotency::stored(self.of(key.scope.developer_id.slot()), key).await
     }
 
     /// A payment's session, in any scope.
@@ -172,42 +149,11 @@ impl Store {
         Ok(found)
     }
 
-    /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
-    /// delivery is made.
-    pub(crate) async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
-        let mut oldest: Option<Timestamp> = None;
-        for reads in self.cells()? {
-            oldest = oldest.into_iter().chain(work::oldest_in_outbox(reads).await?).min();
-        }
-        Ok(oldest)
-    }
-
     /// A payment of a scope, as the API serves it.
     pub(crate) async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
         let key = keys::payment(id);
         let Some(record) = self.of(id.slot()).one(key.clone()).await? else { return Ok(None) };
         payment::served(&key, record, scope)
-    }
-
-    /// A page of a scope's payments, newest first, of one public status or of all.
-    pub(crate) async fn payments(
-        &self,
-        scope: &Scope,
-        status: Option<&Status>,
-        page: PageRequest,
-    ) -> Result<Page<PaymentJson>> {
-        payment_list::payments(self.of(scope.developer_id.slot()), scope, status, page).await
-    }
-
-    /// At most `at_most` of a scope's payments, newest first. Fewer are the rest.
-    pub(crate) async fn payments_from(
-        &self,
-        scope: &Scope,
-        source: &PaymentSource,
-        from: &PaymentsFrom,
-        at_most: usize,
-    ) -> Result<Vec<(PaymentId, PaymentJson)>> {
-        payment_list::payments_from(self.of(scope.developer_id.slot()), scope, source, from, at_most).await
     }
 
     /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
@@ -229,16 +175,6 @@ impl Store {
         Ok(Some((event, endpoints)))
     }
 
-    /// At most `at_most` entries of the list of a scope's events; `None` if it has no such event to begin after.
-    pub(crate) async fn events(
-        &self,
-        scope: &Scope,
-        from: &EventsFrom,
-        at_most: usize,
-    ) -> Result<Option<Vec<EventEntry>>> {
-        lists::events(self.of(scope.developer_id.slot()), scope, from, at_most).await
-    }
-
     /// The payment of a scope's event.
     pub(crate) async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
         let event = StoredEvent::read(self.of(id.slot()), id).await?;
@@ -251,12 +187,9 @@ impl Store {
         scope: &Scope,
         payments: &[PaymentId],
     ) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
-        let reads = self.of(scope.developer_id.slot());
-        let keys: Vec<_> = payments.iter().map(keys::payment).collect();
-        let mut stored = Vec::new();
-        for (key, record) in keys.iter().zip(reads.get(keys.clone()).await?) {
-            stored.extend(record.map(|record| StoredPayment::parse(key, &record)).transpose()?);
-        }
+        let reads = self.of_scope(scope);
+        let keys = payments.iter().map(keys::payment).collect();
+        let mut stored = reads.records(keys, |key, record| StoredPayment::parse(key, &record)).await?;
         stored.retain(|it| it.session.scope() == *scope);
         let ids: Vec<EventId> = stored.iter().flat_map(|it| it.events.iter().cloned()).collect();
         let mut told = told(reads, &ids).await?.into_iter().peekable();
@@ -270,59 +203,6 @@ impl Store {
             found.push((payment.clone(), events));
         }
         Ok(found)
-    }
-
-    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
-    /// with.
-    pub(crate) async fn transactions(
-        &self,
-        scope: &Scope,
-        from: &TransactionsFrom,
-        at_most: usize,
-    ) -> Result<Option<Vec<TransactionEntry>>> {
-        lists::transactions(self.of(scope.developer_id.slot()), scope, from, at_most).await
-    }
-
-    /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
-    pub(crate) async fn deliveries_of(
-        &self,
-        scope: &Scope,
-        payment: &PaymentId,
-        at_most: usize,
-    ) -> Result<Vec<Outgoing>> {
-        let reads = self.of(payment.slot());
-        let mut found = lists::first_deliveries(reads, List::deliveries_of(payment), at_most).await?;
-        found.retain(|it| it.scope() == *scope);
-        Ok(found)
-    }
-
-    /// At most `at_most` deliveries to an endpoint of a scope, oldest first.
-    pub(crate) async fn deliveries_from(
-        &self,
-        scope: &Scope,
-        to: &WebhookId,
-        from: &DeliveriesFrom,
-        at_most: usize,
-    ) -> Result<Vec<Outgoing>> {
-        lists::deliveries_from(self.of(to.slot()), List::deliveries_to(scope, to), from, at_most).await
-    }
-
-    /// A page of a developer's deliveries, newest first, to one endpoint or to all.
-    pub(crate) async fn deliveries(
-        &self,
-        scope: &Scope,
-        to: Option<&WebhookId>,
-        page: PageRequest,
-    ) -> Result<Page<Delivery>> {
-        let list = to.map_or_else(|| List::deliveries(scope), |to| List::deliveries_to(scope, to));
-        let Page { items, total, page, limit, unknown } =
-            lists::deliveries(self.of(scope.developer_id.slot()), list, page).await?;
-        Ok(Page { items: items.into_iter().map(|it| it.delivery).collect(), total, page, limit, unknown })
-    }
-
-    /// At most `at_most` deliveries of an endpoint's outbox, oldest first.
-    pub(crate) async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
-        work::outbox(self.of(endpoint.slot()), endpoint, at_most).await
     }
 
     /// A delivery by its id.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use payments_core::{DeliveryId, PaymentId, Timestamp, WebhookId};
 
 use super::{
+    Store,
     entry::owners_at,
     keys::{self, CHECKS, EXPIRIES, RETRIES, TimeIndex},
     reads::{Reads, Scan},
@@ -13,6 +14,62 @@ use crate::store::{
     OutboxHead, Planned, Queue, Result, Work,
     bytes::{KeyValue, with_prefix},
 };
+
+impl Store {
+    /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
+    /// the time of the last one. Other queues have none.
+    pub(crate) async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
+        let Some(index) = by_time(queue) else { return Ok(Vec::new()) };
+        let mut planned: Vec<Planned> = Vec::new();
+        for reads in self.cells()? {
+            let mut scan = Scan::new(reads, index.after(after));
+            let before = planned.len();
+            while let Some((key, value)) = scan.next().await? {
+                let Some(time) = index.time_of(&key) else { continue };
+                let found = &planned[before..];
+                if found.len() >= at_most && found.last().is_some_and(|(last, _)| *last != time) {
+                    break;
+                }
+                planned.extend(works_at(queue, &key, &value).into_iter().map(|work| (time, work)));
+            }
+        }
+        planned.sort_by_key(|(time, _)| *time);
+        let last = planned.get(at_most.saturating_sub(1)).map(|(time, _)| *time);
+        planned.retain(|(time, _)| last.is_none_or(|last| *time <= last));
+        Ok(planned)
+    }
+
+    /// At most `at_most` deliveries of an endpoint's outbox, oldest first.
+    pub(crate) async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
+        let reads = self.of(endpoint.slot());
+        // Deliveries become durable and end while their keys are read. A delivery that only the second reading has may follow
+        // one that the second reading passed too early. So the head ends before it, and the next reading takes the rest.
+        loop {
+            let before: HashSet<DeliveryId> = names(reads, endpoint, at_most).await?.into_iter().collect();
+            let mut ids = names(reads, endpoint, at_most).await?;
+            let found = ids.len();
+            ids.truncate(ids.iter().take_while(|id| before.contains(id)).count());
+            let is_all = ids.len() == found && found < at_most;
+            if is_all || !ids.is_empty() {
+                return Ok(OutboxHead { ids, is_all });
+            }
+        }
+    }
+
+    /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
+    /// delivery is made.
+    pub(crate) async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
+        let mut oldest: Option<Timestamp> = None;
+        for reads in self.cells()? {
+            for (lane, _) in reads.all_with(&keys::lanes()).await? {
+                let Some(endpoint) = keys::id_at_end::<WebhookId>(&lane) else { continue };
+                let first = reads.range(with_prefix(&keys::outbox_of(&endpoint)), 1).await?;
+                oldest = oldest.into_iter().chain(first.first().and_then(due_since)).min();
+            }
+        }
+        Ok(oldest)
+    }
+}
 
 /// A piece of work that is due.
 pub(super) struct Candidate {
@@ -93,54 +150,10 @@ fn by_time(queue: Queue) -> Option<TimeIndex> {
     }
 }
 
-/// The first pieces of work of a cell that are planned after a time, at least `at_most` if there are as many: all of one time
-/// come together.
-pub(super) async fn planned(reads: Reads<'_>, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
-    let Some(index) = by_time(queue) else { return Ok(Vec::new()) };
-    let mut scan = Scan::new(reads, index.after(after));
-    let mut first: Vec<Planned> = Vec::new();
-    while let Some((key, value)) = scan.next().await? {
-        let Some(time) = index.time_of(&key) else { continue };
-        if first.len() >= at_most && first.last().is_some_and(|(last, _)| *last != time) {
-            break;
-        }
-        first.extend(works_at(queue, &key, &value).into_iter().map(|work| (time, work)));
-    }
-    Ok(first)
-}
-
-/// The oldest deliveries of an endpoint's outbox.
-pub(super) async fn outbox(reads: Reads<'_>, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
-    // Deliveries become durable and end while their keys are read. A delivery that only the second reading has may follow
-    // one that the second reading passed too early. So the head ends before it, and the next reading takes the rest.
-    loop {
-        let before: HashSet<DeliveryId> = names(reads, endpoint, at_most).await?.into_iter().collect();
-        let mut ids = names(reads, endpoint, at_most).await?;
-        let found = ids.len();
-        ids.truncate(ids.iter().take_while(|id| before.contains(id)).count());
-        let is_all = ids.len() == found && found < at_most;
-        if is_all || !ids.is_empty() {
-            return Ok(OutboxHead { ids, is_all });
-        }
-    }
-}
-
 /// The first deliveries of an outbox. A key without a valid name does not count.
 async fn names(reads: Reads<'_>, endpoint: &WebhookId, at_most: usize) -> Result<Vec<DeliveryId>> {
     let found = reads.range(with_prefix(&keys::outbox_of(endpoint)), at_most).await?;
     Ok(found.iter().filter_map(|(key, _)| keys::id_at_end(key)).collect())
-}
-
-/// Since when the first delivery of each outbox of a cell is due, and of these the oldest.
-pub(super) async fn oldest_in_outbox(reads: Reads<'_>) -> Result<Option<Timestamp>> {
-    let mut oldest: Option<Timestamp> = None;
-    for (lane, _) in reads.all_with(&keys::lanes()).await? {
-        let Some(endpoint) = keys::id_at_end::<WebhookId>(&lane) else { continue };
-        let first = reads.range(with_prefix(&keys::outbox_of(&endpoint)), 1).await?;
-        let since = first.first().and_then(due_since);
-        oldest = oldest.into_iter().chain(since).min();
-    }
-    Ok(oldest)
 }
 
 /// Since when a delivery of an outbox is due.
