@@ -12,11 +12,7 @@ use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Row;
 
-use super::{
-    Postgres,
-    session::Session,
-    sqlstate::{field, store_error},
-};
+use super::{Postgres, session::Session};
 use crate::{ambient::Ambient, store::Result};
 
 /// How often the database is asked.
@@ -67,14 +63,14 @@ impl DatabaseClock {
     /// Asks the database for its time over a connection.
     pub(super) async fn set_by(&self, session: &Session) -> Result<()> {
         let asked = self.elapsed();
-        let rows = session.query(CLOCK, &[]).await.map_err(|error| store_error(&error))?;
+        let rows = session.query(CLOCK, &[]).await?;
         self.set(asked, rows.into_iter().next())
     }
 
     /// Sets the clock by the answer to a question.
     fn set(&self, asked: i64, answer: Option<Row>) -> Result<()> {
         if let Some(row) = answer {
-            let there: i64 = field(&row, 0)?;
+            let there: i64 = row.try_get(0)?;
             // The database read its clock about half-way between the question and the answer.
             self.there.store(there - (asked + self.elapsed()) / 2, Ordering::Relaxed);
         }

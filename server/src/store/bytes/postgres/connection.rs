@@ -8,14 +8,15 @@ use tokio_postgres::{
     error::{Severity, SqlState},
     types::ToSql,
 };
+use uuid::Uuid;
 
 use super::{
     connector::Connector,
     protocol::{Failed, Locked, Steps},
     session::Session,
-    sqlstate::{describe, store_error},
+    sqlstate::describe,
     statements::Statements,
-    types::{Column, Tag},
+    types::Column,
     view::{Found, HotWrite, Stored, Writes},
     writer::Connect,
 };
@@ -74,13 +75,13 @@ impl CellConnection {
         self.session.connector.target.count_trip();
         match self.session.in_time(calls).await {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(error)) => Err(self.failed(&error)),
+            Some(Err(error)) => Err(self.failed(error)),
             None => Err(Failed::Broken("the database does not answer".to_owned())),
         }
     }
 
     /// What an error of the database means for a transaction under way.
-    fn failed(&self, error: &Error) -> Failed {
+    fn failed(&self, error: Error) -> Failed {
         let again = [
             // The number of a batch that another one precedes.
             SqlState::NOT_NULL_VIOLATION,
@@ -91,14 +92,14 @@ impl CellConnection {
         ];
         // It has become a standby, or it is shutting down.
         let elsewhere = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
-        let said = describe(error);
+        let said = describe(&error);
         let is_fatal = error.as_db_error().is_some_and(|error| error.parsed_severity() == Some(Severity::Fatal));
         match error.code() {
             Some(_) if is_fatal || self.session.is_closed() => Failed::Broken(said),
             Some(code) if elsewhere.contains(code) => Failed::Elsewhere(said),
             Some(code) if again.contains(code) => Failed::Overtaken(said),
             Some(&SqlState::UNIQUE_VIOLATION) => Failed::Met(said),
-            Some(_) => Failed::Refused(store_error(error)),
+            Some(_) => Failed::Refused(error.into()),
             None => Failed::Broken(said),
         }
     }
@@ -149,7 +150,7 @@ impl CellConnection {
         writes: &'p Writes,
     ) -> Result<(), Failed> {
         let statements = &self.statements;
-        let (before, tags) = (after.number, (Tag(after.tag), Tag(batch.tag)));
+        let (before, tags) = (after.number, (Uuid::from_u128(after.tag), Uuid::from_u128(batch.tag)));
         let (versions, old) = versions(&writes.hot, batch.number);
         let rows = Rows::of(writes, &versions, &old);
         let mut calls = first;
@@ -265,7 +266,8 @@ impl Steps for CellConnection {
         let (client, statements) = (self.session.client(), &self.statements);
         let cell: [&(dyn ToSql + Sync); 1] = [&self.cell];
         let unless: Vec<&[u8]> = unless.iter().map(|key| &key[..]).collect();
-        let (number, tag) = as_of.map_or((0, Tag(0)), |batch| (batch.number, Tag(batch.tag)));
+        let Batch { number, tag } = as_of.unwrap_or(Batch { number: 0, tag: 0 });
+        let tag = Uuid::from_u128(tag);
         let of_batch: [&(dyn ToSql + Sync); 2] = [&number, &tag];
         let calls = async {
             // Sent in this order.
@@ -278,7 +280,7 @@ impl Steps for CellConnection {
             );
             begun?;
             let (held, newest) = (held?, newest?);
-            let newest = Batch { number: newest.try_get(0)?, tag: newest.try_get::<_, Tag>(1)?.0 };
+            let newest = Batch { number: newest.try_get(0)?, tag: newest.try_get::<_, Uuid>(1)?.as_u128() };
             let (mut found, hot) = (found?, hot?);
             if as_of != Some(newest) {
                 found.extend(self::found(&unless, &hot, version)?);
@@ -324,12 +326,13 @@ impl Steps for CellConnection {
 
     async fn fence(&mut self, tag: u128, unknown: Option<Batch>) -> Result<(Batch, bool), Failed> {
         let (client, statements) = (self.session.client(), &self.statements);
-        let (number, unknown) = unknown.map_or((0, Tag(0)), |batch| (batch.number, Tag(batch.tag)));
+        let Batch { number, tag: unknown } = unknown.unwrap_or(Batch { number: 0, tag: 0 });
+        let (unknown, new) = (Uuid::from_u128(unknown), Uuid::from_u128(tag));
         let calls = async {
             client.batch_execute("BEGIN").await?;
             client.query_one(&statements.lock, &[&self.cell]).await?;
             let is_there = !client.query(&statements.is_there, &[&self.cell, &number, &unknown]).await?.is_empty();
-            let fence = client.query_one(&statements.insert_fence, &[&self.cell, &self.server, &Tag(tag)]).await?;
+            let fence = client.query_one(&statements.insert_fence, &[&self.cell, &self.server, &new]).await?;
             client.batch_execute("COMMIT").await?;
             Ok((Batch { number: fence.try_get(0)?, tag }, is_there))
         };

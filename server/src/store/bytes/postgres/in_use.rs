@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{OpenError, Target, schema, session::Session, sqlstate::store_error};
+use super::{OpenError, Target, schema, session::Session};
+use crate::store::StoreError;
 
 /// How long others may take to leave: the last process may have been stopped a moment ago.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -40,7 +41,7 @@ impl SourceLock {
         schema::expect(&session, &target.schema).await?;
         // Without waiting: a server that is connected may hold it up.
         refuse(&session, &[SERVER]).await?;
-        session.client().batch_execute(LOCK).await.map_err(failed)?;
+        session.client().batch_execute(LOCK).await.map_err(StoreError::from)?;
         // One may have come before the lock.
         refuse(&session, &[SERVER]).await?;
         Ok(Self(session))
@@ -76,8 +77,8 @@ impl Target {
 async fn refuse(session: &Session, names: &[&str]) -> Result<(), OpenError> {
     let begun = Instant::now();
     loop {
-        let rows = session.query(OTHERS, &[&names]).await.map_err(failed)?;
-        let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(failed)?;
+        let rows = session.query(OTHERS, &[&names]).await.map_err(StoreError::from)?;
+        let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(StoreError::from)?;
         if others == 0 {
             return Ok(());
         }
@@ -86,8 +87,4 @@ async fn refuse(session: &Session, names: &[&str]) -> Result<(), OpenError> {
         }
         sleep(Duration::from_millis(50)).await;
     }
-}
-
-fn failed(error: tokio_postgres::Error) -> OpenError {
-    store_error(&error).into()
 }

@@ -12,7 +12,6 @@ use super::{
     reads::{self, Rows},
     schema::{self, Held},
     session::Session,
-    sqlstate::{field, store_error},
 };
 use crate::store::{
     StoreError,
@@ -43,14 +42,14 @@ impl Moment {
     }
 
     pub(super) async fn begin(session: Session, cells: Vec<Held>) -> Result<Self, StoreError> {
-        session.client().batch_execute(BEGIN).await.map_err(|error| store_error(&error))?;
+        session.client().batch_execute(BEGIN).await?;
         Ok(Self { session, cells, runtime: Handle::current() })
     }
 }
 
 impl Rows for Moment {
     async fn rows(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        self.session.query(sql, parameters).await.map_err(|error| store_error(&error))
+        Ok(self.session.query(sql, parameters).await?)
     }
 }
 
@@ -90,7 +89,7 @@ impl Bytes for Moment {
 impl AtRest for Moment {
     fn count(&self) -> Result<u64, StoreError> {
         let rows = self.wait(self.rows(COUNT, &[]))?;
-        let count: i64 = rows.first().map_or(Ok(0), |row| field(row, 0))?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         Ok(count.cast_unsigned())
     }
 

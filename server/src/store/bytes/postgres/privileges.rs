@@ -1,9 +1,6 @@
 //! The privileges that a server's role needs on the tables, and the proof that it has them.
 
-use super::{
-    session::Session,
-    sqlstate::{field, store_error},
-};
+use super::session::Session;
 use crate::store::{Result, StoreError};
 
 /// What a server needs on each table. A row lock counts as an update.
@@ -29,9 +26,9 @@ impl Session {
         let each =
             NEEDED.iter().flat_map(|(table, privileges)| privileges.iter().map(|privilege| (*table, *privilege)));
         let (tables, privileges): (Vec<_>, Vec<_>) = each.unzip();
-        let rows = self.query(LACKING, &[&tables, &privileges]).await.map_err(|error| store_error(&error))?;
+        let rows = self.query(LACKING, &[&tables, &privileges]).await?;
         let Some(row) = rows.first() else { return Ok(()) };
-        let (role, grants): (&str, &str) = (field(row, 0)?, field(row, 1)?);
+        let (role, grants): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
         Err(StoreError::Denied(format!("the role {role} lacks privileges; as the owner of the tables, run: {grants}")))
     }
 

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 use super::{
     connector::{Connector, Purpose},
     session::Session,
-    sqlstate::store_error,
     target::Target,
 };
 use crate::store::StoreError;
@@ -77,7 +76,7 @@ impl Readers {
                 None => return Err(StoreError::unavailable("the database does not answer")),
                 Some(Err(error)) => {
                     if broken == self.sessions.len() || !session.breaks_with(&error).await {
-                        return Err(session.name_privileges(store_error(&error)).await);
+                        return Err(session.name_privileges(error.into()).await);
                     }
                 }
             }

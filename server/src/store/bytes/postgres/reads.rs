@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 use tokio_postgres::{Error, Row, types::ToSql};
+use uuid::Uuid;
 
 use super::{
     connection::{bytes, found, text, version},
     readers::Readers,
-    sqlstate::{field, store_error},
     statements::{ENTRIES, HOT, NEWEST, RECORDS},
-    types::{Column, Tag},
+    types::Column,
     view::{Found, Stored},
 };
 use crate::store::{
@@ -58,7 +58,7 @@ impl Rows for Readers {
 pub(super) async fn newest(rows: &impl Rows, cell: i32) -> Result<Batch, StoreError> {
     let found = rows.rows(NEWEST, &[&cell]).await?;
     let Some(row) = found.first() else { return Ok(Batch { number: 0, tag: 0 }) };
-    Ok(Batch { number: field(row, 0)?, tag: field::<Tag>(row, 1)?.0 })
+    Ok(Batch { number: row.try_get(0)?, tag: row.try_get::<_, Uuid>(1)?.as_u128() })
 }
 
 /// The values under keys, in their order.
@@ -92,7 +92,7 @@ async fn by_keys(
         return Ok(Vec::new());
     }
     let found = rows.rows(sql, &[&cell, &Column(keys.clone())]).await?;
-    self::found(&keys, &found, stored).map_err(|error| store_error(&error))
+    Ok(self::found(&keys, &found, stored)?)
 }
 
 /// At most `at_most` values in the order of their keys, or reversed.
@@ -108,7 +108,7 @@ pub(super) async fn range(
     let one = async |sql: [&'static str; 2], body: fn(&Row) -> Result<Vec<u8>, Error>| {
         let found = rows.rows(sql[direction], &[&cell, &&keys.start[..], &&keys.end[..], &limit]).await?;
         let pair = |row: &Row| Ok((row.try_get::<_, &[u8]>(0)?.to_vec(), body(row)?));
-        found.iter().map(pair).collect::<Result<Vec<KeyValue>, Error>>().map_err(|error| store_error(&error))
+        found.iter().map(pair).collect::<Result<Vec<KeyValue>, Error>>().map_err(StoreError::from)
     };
     let text = |row: &Row| row.try_get::<_, &str>(1).map(|text| text.as_bytes().to_vec());
     let bytes = |row: &Row| row.try_get::<_, &[u8]>(1).map(<[u8]>::to_vec);

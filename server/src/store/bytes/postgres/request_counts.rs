@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Postgres, sqlstate::field};
+use super::Postgres;
 use crate::store::{Report, RequestCounts, Result, SharedWindow, StoreError, WINDOW, WindowId};
 
 /// A report of a window that is over belongs to no window. What waits begins a new one. A window that begins a window's length ahead
@@ -49,11 +49,11 @@ impl RequestCounts for Postgres {
         places.sort_by_key(|place| subjects[*place]);
         let mut windows = vec![None; reports.len()];
         for (row, place) in rows.iter().zip(places) {
-            let age: i64 = field(row, 1)?;
+            let age: i64 = row.try_get(1)?;
             windows[place] = Some(SharedWindow {
-                id: WindowId(field(row, 0)?),
+                id: WindowId(row.try_get(0)?),
                 age: Duration::from_millis(age.unsigned_abs()),
-                requests: field::<i64>(row, 2)?.unsigned_abs(),
+                requests: row.try_get::<_, i64>(2)?.unsigned_abs(),
             });
         }
         let missing = || StoreError::unavailable("the database counted other requests than asked");

@@ -10,7 +10,7 @@ use super::{
     NewTables,
     connection::slots_of,
     session::Session,
-    sqlstate::{describe, field, is_lasting, store_error},
+    sqlstate::{describe, is_lasting},
 };
 use crate::store::StoreError;
 
@@ -125,12 +125,12 @@ async fn version(session: &Session, schema: &str) -> Result<Option<i32>, Error> 
 /// The cells that there are.
 pub(super) async fn held(session: &Session) -> Result<Vec<Held>, StoreError> {
     let sql = "SELECT cell, first_slot, last_slot FROM cell ORDER BY first_slot";
-    let rows = session.query(sql, &[]).await.map_err(|error| store_error(&error))?;
+    let rows = session.query(sql, &[]).await?;
     let mut held = Vec::new();
     let mut next = 0;
     for row in &rows {
-        let cell: i32 = field(row, 0)?;
-        let slots = slots_of(row, 1).map_err(|error| store_error(&error))?;
+        let cell: i32 = row.try_get(0)?;
+        let slots = slots_of(row, 1)?;
         let wrong =
             || StoreError::corrupt(b"cell", format_args!("the row of cell {cell} does not follow the one before it"));
         let slots = slots.filter(|slots| *slots.start() == next && !slots.is_empty()).ok_or_else(wrong)?;

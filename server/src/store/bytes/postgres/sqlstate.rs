@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, io};
 
-use tokio_postgres::{Error, Row, error::SqlState, types::FromSql};
+use tokio_postgres::{Error, error::SqlState};
 
 use crate::store::StoreError;
 
@@ -21,17 +21,14 @@ fn causes(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(Some(error as &(dyn StdError + 'static)), source)
 }
 
-/// What a read or a change, of which nothing was made, failed with.
-pub(super) fn store_error(error: &Error) -> StoreError {
-    match error.code() {
-        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::Denied(describe(error)),
-        _ => StoreError::unavailable(describe(error)),
+/// The error of a read, or of a change of which nothing was made.
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        match error.code() {
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::Denied(describe(&error)),
+            _ => Self::unavailable(describe(&error)),
+        }
     }
-}
-
-/// A field of a row.
-pub(super) fn field<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
-    row.try_get(column).map_err(|error| store_error(&error))
 }
 
 /// Whether only a person mends it: a role, a password, a database, a privilege, a table, a certificate.

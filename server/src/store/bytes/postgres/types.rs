@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use bytes::BytesMut;
-use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 /// A column of a statement that takes many rows: `bytea[]`, or `text[]` of UTF-8.
 #[derive(Debug)]
@@ -34,31 +34,4 @@ impl ToSql for Column<'_> {
     }
 
     to_sql_checked!();
-}
-
-/// A batch's tag, a `uuid`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tag(pub(super) u128);
-
-impl ToSql for Tag {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        out.extend_from_slice(&self.0.to_be_bytes());
-        Ok(IsNull::No)
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        *kind == Type::UUID
-    }
-
-    to_sql_checked!();
-}
-
-impl<'r> FromSql<'r> for Tag {
-    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Self(u128::from_be_bytes(raw.try_into()?)))
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        *kind == Type::UUID
-    }
 }
