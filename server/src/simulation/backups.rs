@@ -104,7 +104,7 @@ impl Backups {
         } else if self.fate.one_in(3) {
             self.state().skew = 0;
         }
-        let taken_up = store.take_up_simulated(&self.series, self.now());
+        let taken_up = store.database_simulated().take_up(&self.series, self.now().as_millis());
         self.state().due = Some(Instant::now() + taken_up.map_or(EVERY, |taken_up| taken_up.due_in));
         self.keep_on(store);
     }
@@ -120,7 +120,7 @@ impl Backups {
 
     fn make(&self, store: &EmbeddedStore) {
         let now = self.now();
-        let made = store.back_up_next_simulated(&self.series, now);
+        let made = store.database_simulated().back_up_next_blocking(&self.series, now.as_millis());
         self.fate.note(format_args!("a backup: {:?}", made.as_ref().map(|(_, made)| made.to)));
         if let Ok((path, made)) = made {
             self.state().own.push((path, now.as_millis(), made.to));
@@ -185,17 +185,16 @@ impl Backups {
         let (store, closing) = opened.map_err(|error| failed("be opened")(error.to_string()))?;
         let (mut now, mut made) = (self.now().as_millis(), Vec::new());
         let mut live = || {
-            let at = |now| Timestamp::from_millis(now).unwrap_or(Timestamp::UNIX_EPOCH);
-            store
-                .take_up_simulated(&self.series, at(now))
-                .map_err(|error| failed("take up its backups")(error.to_string()))?;
+            let database = store.database_simulated();
+            let taken_up = database.take_up(&self.series, now);
+            taken_up.map_err(|error| failed("take up its backups")(error.to_string()))?;
             for _ in 0..self.fate.number(1..=5) {
                 store.grow_simulated().map_err(|error| failed("be written")(error))?;
-                let next = store.back_up_next_simulated(&self.series, at(now));
+                let next = database.back_up_next_blocking(&self.series, now);
                 made.push(next.map_err(|error| failed("be backed up")(error.to_string()))?.0);
                 now += i64::try_from(EVERY.as_millis()).unwrap_or_default();
             }
-            Ok::<_, String>(store.last_change_simulated())
+            Ok::<_, String>(database.last_batch())
         };
         let last = live();
         drop(store);

@@ -154,7 +154,7 @@ impl Database {
 
     fn step(&self, worker: Worker) {
         if let Some((store, _)) = self.current() {
-            while store.step(worker) {}
+            while store.database_simulated().step(worker) {}
         }
     }
 

@@ -2,26 +2,33 @@
 
 use std::path::PathBuf;
 
-use async_trait::async_trait;
-pub(crate) use journaled_tree::{Series, TakenUp};
+pub(crate) use journaled_tree::Series;
+use journaled_tree::{BackupError, Database, Manifest, TakenUp};
 use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The backups of an engine that has a journal. A database has tools of its own.
-#[async_trait]
-pub(crate) trait Backups: Send + Sync {
-    /// Copies the store, as of one moment, into a directory that is missing or empty. Commits do not wait for it.
-    async fn back_up(&self, directory: PathBuf) -> Result<BackedUp, BackUpError>;
-    /// Takes up a series of backups at a start.
-    fn take_up(&self, series: &Series, now: Timestamp) -> Result<TakenUp, BackUpError>;
-    /// Makes the next backup of a series, and removes old ones with the journal that only they needed.
-    async fn back_up_next(&self, series: &Series, now: Timestamp) -> Result<BackedUp, BackUpError>;
-}
+#[derive(Clone, Copy)]
+pub(crate) struct Backups<'d>(pub(super) &'d Database);
 
-/// Why a backup failed: what happened, and what to do.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct BackUpError(pub(crate) String);
+impl Backups<'_> {
+    /// Copies the store, as of one moment, into a directory that is missing or empty. Commits do not wait for it.
+    pub(crate) async fn back_up(self, directory: PathBuf) -> Result<BackedUp, BackupError> {
+        let Manifest { from, to, .. } = self.0.back_up(directory.clone()).await?;
+        Ok(BackedUp { directory, from, to })
+    }
+
+    /// Takes up a series of backups at a start.
+    pub(crate) fn take_up(self, series: &Series, now: Timestamp) -> Result<TakenUp, BackupError> {
+        self.0.take_up(series, now.as_millis())
+    }
+
+    /// Makes the next backup of a series, and removes old ones with the journal that only they needed.
+    pub(crate) async fn back_up_next(self, series: &Series, now: Timestamp) -> Result<BackedUp, BackupError> {
+        let (directory, Manifest { from, to, .. }) = self.0.back_up_next(series.clone(), now.as_millis()).await?;
+        Ok(BackedUp { directory, from, to })
+    }
+}
 
 /// A backup that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]

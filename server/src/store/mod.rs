@@ -111,7 +111,7 @@ mod transaction_list;
 
 use payments_core::{DeliveryId, Environment, Status};
 
-pub(crate) use backups::{BackUpError, BackedUp, Backups, Series, TakenUp};
+pub(crate) use backups::{BackedUp, Backups, Series};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work, renew_until_lost};
 pub(crate) use delivery_list::DeliveriesFrom;

@@ -77,8 +77,8 @@ impl Bytes for Journaled {
         Some(self.0.last_batch())
     }
 
-    fn backups(&self) -> Option<&dyn Backups> {
-        Some(self)
+    fn backups(&self) -> Option<Backups<'_>> {
+        Some(Backups(&self.0))
     }
 }
 

@@ -52,9 +52,8 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 3] = [Self::Record, Self::Entry, Self::Hot];
     /// All of them, in the order of their keys.
-    pub(crate) const ALL_BY_MARK: [Self; 3] = [Self::Hot, Self::Record, Self::Entry];
+    pub(crate) const ALL: [Self; 3] = [Self::Hot, Self::Record, Self::Entry];
 
     /// The character behind the home.
     pub(crate) const fn mark(self) -> u8 {
@@ -147,7 +146,7 @@ pub(crate) trait Bytes: Send + Sync + 'static {
     }
 
     /// The backups that the place makes, if it does.
-    fn backups(&self) -> Option<&dyn Backups> {
+    fn backups(&self) -> Option<Backups<'_>> {
         None
     }
 
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_character_behind_the_home_tells_the_table() {
-        assert!(Table::ALL_BY_MARK.is_sorted_by_key(|table| table.mark()));
+        assert!(Table::ALL.is_sorted_by_key(|table| table.mark()));
         for table in Table::ALL {
             assert_eq!(Table::of(format!("3ff{}rest", char::from(table.mark())).as_bytes()), Some(table));
         }

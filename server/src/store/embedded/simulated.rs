@@ -1,23 +1,18 @@
 //! The embedded store on a simulated disk, where nothing runs by itself.
 
-use std::{
-    error::Error,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{error::Error, path::Path, sync::Arc};
 
 use journaled_tree::{
-    BackupError, Closing, Manifest, Options, Restored, Series, Sources,
+    BackupError, Closing, Database, Options, Restored, Sources,
     simulation::{self, SimulatedDisk, Worker},
 };
-use payments_core::Timestamp;
 
 use super::{EmbeddedStore, open::OpenError};
 use crate::{
     ambient::Ambient,
     metrics::Commits,
     store::{
-        BackUpError, Backups as _, StoreError, TakenUp,
+        StoreError,
         bytes::{Bytes, KeysOfPlace},
     },
 };
@@ -48,39 +43,26 @@ impl EmbeddedStore {
         &*self.bytes
     }
 
-    /// Goes on with a series of backups.
-    pub(crate) fn take_up_simulated(&self, series: &Series, now: Timestamp) -> Result<TakenUp, BackUpError> {
-        self.bytes.take_up(series, now)
-    }
-
-    /// Makes the next backup of a series.
-    pub(crate) fn back_up_next_simulated(
-        &self,
-        series: &Series,
-        now: Timestamp,
-    ) -> Result<(PathBuf, Manifest), BackupError> {
-        self.bytes.0.back_up_next_blocking(series, now.as_millis())
+    /// The engine.
+    pub(crate) fn database_simulated(&self) -> &Database {
+        &self.bytes.0
     }
 
     /// Commits so much that the journal begins another file, and has everything done that follows.
     pub(crate) fn grow_simulated(&self) -> Result<(), String> {
+        let database = self.database_simulated();
         for part in [0_u8, 1] {
             let bytes = vec![part; usize::try_from(JOURNAL_FILE_BYTES).unwrap_or_default()];
             let put = move |view: &mut journaled_tree::View<'_>| {
                 view.put([&b"simulated/"[..], &[part]].concat(), bytes);
                 Ok::<_, StoreError>(())
             };
-            self.bytes.0.commit_blocking(put).map_err(|error| error.to_string())?;
+            database.commit_blocking(put).map_err(|error| error.to_string())?;
             for worker in [Worker::Committer, Worker::Applier, Worker::Committer, Worker::Archivist] {
-                while self.step(worker) {}
+                while database.step(worker) {}
             }
         }
         Ok(())
-    }
-
-    /// The number of the last change.
-    pub(crate) fn last_change_simulated(&self) -> u64 {
-        self.bytes.0.last_batch()
     }
 
     /// Restores a store from a backup and the journal of the one that was lost.
@@ -92,10 +74,5 @@ impl EmbeddedStore {
     ) -> Result<Restored, BackupError> {
         let sources = Sources { backup, journal, until: None };
         simulation::restore(disk, &sources, directory, KeysOfPlace)
-    }
-
-    /// Does the next piece of a worker's work. False if there is none.
-    pub(crate) fn step(&self, worker: Worker) -> bool {
-        self.bytes.0.step(worker)
     }
 }

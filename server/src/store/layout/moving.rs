@@ -22,7 +22,7 @@ impl Store {
     pub(super) async fn read_values_after(&self, after: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>> {
         let first = after.map(|after| [after, &[0]].concat()).unwrap_or_default();
         for slot in Slot::all() {
-            for table in Table::ALL_BY_MARK {
+            for table in Table::ALL {
                 let mut range = keys::all_of(slot, table);
                 if range.end <= first {
                     continue;

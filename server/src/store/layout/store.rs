@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// The backups that the engine makes, if it does.
-    pub(crate) fn backups(&self) -> Option<&dyn Backups> {
+    pub(crate) fn backups(&self) -> Option<Backups<'_>> {
         self.bytes.backups()
     }
 

@@ -122,9 +122,7 @@ impl CellConnection {
 
     /// Finds keys by statements that are sent together.
     async fn find(&self, keys: &[Vec<u8>]) -> Result<Found, Error> {
-        let of =
-            |table| keys.iter().filter(|key| Table::of(key) == Some(table)).map(|key| &key[..]).collect::<Vec<_>>();
-        let (records, entries, hot) = (of(Table::Record), of(Table::Entry), of(Table::Hot));
+        let [records, entries, hot] = by_table(keys);
         let statements = &self.statements;
         let rows = tokio::try_join!(
             self.by_keys(&statements.records, &records, &[]),
@@ -352,6 +350,12 @@ impl Steps for CellConnection {
 pub(super) fn slots_of(row: &Row, first: usize) -> Result<Option<RangeInclusive<u16>>, Error> {
     let (first, last): (i32, i32) = (row.try_get(first)?, row.try_get(first + 1)?);
     Ok(u16::try_from(first).ok().zip(u16::try_from(last).ok()).map(|(first, last)| first..=last))
+}
+
+/// Keys by their tables: records, entries, hot entries.
+pub(super) fn by_table(keys: &[Vec<u8>]) -> [Vec<&[u8]>; 3] {
+    [Table::Record, Table::Entry, Table::Hot]
+        .map(|table| keys.iter().filter(|key| Table::of(key) == Some(table)).map(|key| &key[..]).collect())
 }
 
 /// What rows say of keys. They tell each key's number, from 1.

@@ -9,7 +9,7 @@ use tokio_postgres::{Error, Row, types::ToSql};
 use uuid::Uuid;
 
 use super::{
-    connection::{bytes, found, text, version},
+    connection::{by_table, bytes, found, text, version},
     readers::Readers,
     statements::{ENTRIES, HOT, NEWEST, RECORDS},
     types::Column,
@@ -63,22 +63,19 @@ pub(super) async fn newest(rows: &impl Rows, cell: i32) -> Result<Batch, StoreEr
 
 /// The values under keys, in their order.
 pub(super) async fn get(rows: &impl Rows, cell: i32, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-    let of = |table| keys.iter().filter(|key| Table::of(key) == Some(table)).map(|key| &key[..]).collect::<Vec<_>>();
-    let (records, entries, hot) = (of(Table::Record), of(Table::Entry), of(Table::Hot));
+    let [records, entries, hot] = by_table(&keys);
     let (records, entries, hot) = tokio::try_join!(
         by_keys(rows, cell, RECORDS, records, text),
         by_keys(rows, cell, ENTRIES, entries, bytes),
         by_keys(rows, cell, HOT, hot, version),
     )?;
-    let value = |stored: Option<Stored>| stored.map(|stored| stored.body);
-    let mut each = [records, entries, hot].map(|found| found.into_iter().map(|(_, stored)| value(stored)));
-    let next = |key: &Vec<u8>| match Table::of(key) {
-        Some(Table::Record) => each[0].next(),
-        Some(Table::Entry) => each[1].next(),
-        Some(Table::Hot) => each[2].next(),
-        None => None,
+    let [mut records, mut entries, mut hot] = [records, entries, hot].map(Vec::into_iter);
+    let next = |key: &Vec<u8>| match Table::of(key)? {
+        Table::Record => records.next()?.1,
+        Table::Entry => entries.next()?.1,
+        Table::Hot => hot.next()?.1,
     };
-    Ok(keys.iter().map(next).map(Option::flatten).collect())
+    Ok(keys.iter().map(next).map(|stored| Some(stored?.body)).collect())
 }
 
 async fn by_keys(

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use bytes::BytesMut;
-use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
 
 /// A column of a statement that takes many rows: `bytea[]`, or `text[]` of UTF-8.
 #[derive(Debug)]
@@ -27,10 +27,6 @@ impl ToSql for Column<'_> {
 
     fn accepts(kind: &Type) -> bool {
         *kind == Type::BYTEA_ARRAY || *kind == Type::TEXT_ARRAY
-    }
-
-    fn encode_format(&self, _: &Type) -> Format {
-        Format::Binary
     }
 
     to_sql_checked!();
