@@ -8,7 +8,7 @@ use payments_core::{
 };
 
 use super::{Caller, Refused, Result, Service};
-use crate::store::{EventsFrom, TransactionEntry, TransactionsFrom};
+use crate::store::{TransactionEntry, TransactionsFrom, earliest_in_list};
 
 /// How many changes a request examines, however few of them match its filter.
 const MAX_EXAMINED: usize = 1000;
@@ -39,8 +39,7 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
         next: query.after.clone(),
         unknown: UnknownFields::new(),
     };
-    let is_over =
-        |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < EventsFrom::margin(from));
+    let is_over = |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < earliest_in_list(from));
     // The transaction `after` is one of the first.
     let mut is_passed = query.after.is_none();
     for (nth, entry) in entries.iter().enumerate() {

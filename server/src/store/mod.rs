@@ -92,40 +92,39 @@ mod change;
 mod claim;
 #[cfg(test)]
 mod contract;
-mod delivery_list;
 pub(crate) mod disposable;
 pub(crate) mod embedded;
 mod error;
-mod event_list;
 mod invariants;
 pub(crate) mod layout;
 mod leases;
+mod list_parts;
 mod location;
 mod migration;
-mod payment_json;
-mod payment_list;
 pub(crate) mod postgres;
 mod request_counts;
 mod snapshot;
-mod transaction_list;
 
 use payments_core::{DeliveryId, Environment, Status};
 
 pub(crate) use backups::{BackedUp, Backups, Series};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work, renew_until_lost};
-pub(crate) use delivery_list::DeliveriesFrom;
 pub(crate) use error::{CommitError, Result, StoreError};
-pub(crate) use event_list::{EventEntry, EventsFrom};
 pub(crate) use layout::Store;
 pub(crate) use leases::Leases;
+pub(crate) use list_parts::{
+    DeliveriesFrom, EventEntry, EventsFrom, PaymentSource, PaymentsFrom, TransactionEntry, TransactionsFrom,
+    earliest_in_list,
+};
 pub(crate) use location::Location;
 pub(crate) use migration::{Contents, Migration, Unfinished};
-pub(crate) use payment_json::PaymentJson;
-pub(crate) use payment_list::{PaymentSource, PaymentsFrom};
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
 pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
-pub(crate) use transaction_list::{TransactionEntry, TransactionsFrom};
+
+/// The JSON of a payment, byte for byte as the API serves it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PaymentJson(pub(crate) String);
 
 /// What all developers' records add up to.
 #[derive(Debug, Default, PartialEq, Eq)]

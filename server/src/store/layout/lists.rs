@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     domain::{Outgoing, Scope},
-    store::{DeliveriesFrom, EventEntry, EventsFrom, Result, TransactionEntry, TransactionsFrom},
+    store::{
+        DeliveriesFrom, EventEntry, EventsFrom, Result, TransactionEntry, TransactionsFrom, earliest_in_list,
+        list_parts::latest_in_list,
+    },
 };
 
 /// The ids of a list's items.
@@ -53,7 +56,7 @@ impl Store {
             },
             // No later event of an earlier chunk is missed.
             EventsFrom::Time(time) => {
-                let since = EventsFrom::margin(*time);
+                let since = earliest_in_list(*time);
                 list.first_chunk_since(EventId::PREFIX, EventId::created_at, since).await?.saturating_sub(1) * CHUNK
             }
         };
@@ -83,7 +86,7 @@ impl Store {
                 }
             }
             TransactionsFrom::Before(time) => {
-                let until = TransactionsFrom::margin(*time);
+                let until = latest_in_list(*time);
                 let chunk = list.first_chunk_since(EventId::PREFIX, EventId::created_at, until).await?;
                 list.count().min(chunk * CHUNK)
             }

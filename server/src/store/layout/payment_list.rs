@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     domain::Scope,
-    store::{PaymentJson, PaymentSource, PaymentsFrom, Result, bytes::KeyValue},
+    store::{
+        PaymentJson, PaymentSource, PaymentsFrom, Result, bytes::KeyValue, earliest_in_list, list_parts::latest_in_list,
+    },
 };
 
 /// How many blocks of a bitmap are read at a time.
@@ -104,11 +106,11 @@ async fn positions_within(
         let stored = StoredPayment::read(reads, after).await?.filter(|it| it.session.scope() == *scope);
         within.end = within.end.min(stored.map_or(0, |it| it.position));
     }
-    if let Some(time) = from.created_after.map(PaymentsFrom::earliest) {
+    if let Some(time) = from.created_after.map(earliest_in_list) {
         let chunk = list.first_chunk_since(PaymentId::PREFIX, PaymentId::created_at, time).await?;
         within.start = chunk.saturating_sub(1) * CHUNK;
     }
-    if let Some(time) = from.created_before.map(PaymentsFrom::latest) {
+    if let Some(time) = from.created_before.map(latest_in_list) {
         let chunk = list.first_chunk_since(PaymentId::PREFIX, PaymentId::created_at, time).await?;
         within.end = within.end.min(chunk * CHUNK);
     }
