@@ -19,7 +19,6 @@ use crate::{
         self,
         terminal::{self, Output, cell},
     },
-    metrics::Metrics,
     service::{AdminReply, AdminRequest, AppRow, Directory, KeyRow, RefundRow, ReviewRow, WorkspaceRow},
     store::{
         BackedUp, Location, Store,
@@ -56,7 +55,7 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
                 let missing = format!("there is no store in {target}; name the right one with --database-url");
                 begin(&request, &target.to_string(), missing)?;
             }
-            let (store, closing) = PostgresStore::open(*target, &*ambient, Metrics::new().commits).await?;
+            let (store, closing) = PostgresStore::open(*target, &*ambient).await?;
             let reply = execute(store.into_store(), ambient, request).await;
             closing.wait().await;
             reply
@@ -71,7 +70,7 @@ async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminRepl
                     }
                     begin(&request, &absolute(&directory)?.display().to_string(), missing)?;
                 }
-                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), Metrics::new().commits)?;
+                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), |_, _| ())?;
                 let reply = execute(store.into_store(), ambient, request).await;
                 tokio::task::spawn_blocking(|| closing.wait()).await?;
                 reply

@@ -43,17 +43,17 @@ impl Lasting {
         mut ambient: Arc<dyn Ambient>,
         metrics: &Metrics,
     ) -> Result<Self, CommandError> {
+        let commits = metrics.commits.clone();
+        let on_commit = move |changes, took| commits.synced(changes, took);
         let (store, main): (Arc<Store>, _) = match location {
             Location::Directory(directory) => {
                 operations::remove_abandoned_copies(&directory)?;
-                let commits = metrics.commits.clone();
-                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), commits)?;
+                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), on_commit)?;
                 file_modes::warn_of_readable(&directory);
                 (store.into_store(), Main::Embedded(closing))
             }
             Location::Database(target) => {
-                let commits = metrics.commits.clone();
-                let (store, closing) = PostgresStore::start(*target, &*ambient, commits);
+                let (store, closing) = PostgresStore::start(*target, &*ambient, on_commit);
                 let (clock, store) = (DatabaseClock::new(ambient), Arc::new(store));
                 ambient = Arc::clone(&clock) as Arc<dyn Ambient>;
                 (store.store(), Main::Postgres(clock, store, closing))

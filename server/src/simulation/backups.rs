@@ -18,10 +18,7 @@ use super::{
     fate::{Fate, ServerAmbient},
     planted::{Planted, is_planted},
 };
-use crate::{
-    metrics::Metrics,
-    store::{Series, embedded::EmbeddedStore},
-};
+use crate::store::{Series, embedded::EmbeddedStore};
 
 /// Where they are.
 const DIRECTORY: &str = "/backups";
@@ -180,8 +177,7 @@ impl Backups {
         let restored = EmbeddedStore::restore_simulated(&self.disk, Some(backup), None, directory);
         restored.map_err(|error| failed("be restored")(error.to_string()))?;
         let ambient = Arc::new(ServerAmbient { fate: Arc::clone(&self.fate), skew_millis: Arc::default() });
-        let commits = Metrics::new().commits;
-        let opened = EmbeddedStore::open_simulated(&self.disk, directory, ambient, commits, |_, _| ());
+        let opened = EmbeddedStore::open_simulated(&self.disk, directory, ambient, |_, _| ());
         let (store, closing) = opened.map_err(|error| failed("be opened")(error.to_string()))?;
         let (mut now, mut made) = (self.now().as_millis(), Vec::new());
         let mut live = || {

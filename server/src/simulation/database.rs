@@ -21,10 +21,7 @@ use super::{
     backups::Backups,
     fate::{Fate, ServerAmbient},
 };
-use crate::{
-    metrics::Metrics,
-    store::embedded::{Closing, EmbeddedStore},
-};
+use crate::store::embedded::{Closing, EmbeddedStore};
 
 /// How many bytes a disk that fills up has left.
 const ROOM: u64 = 64 << 10;
@@ -87,12 +84,11 @@ impl Database {
 
     fn open(&self) -> Result<(), String> {
         let ambient = Arc::new(ServerAmbient { fate: Arc::clone(&self.fate), skew_millis: Arc::default() });
-        let commits = Metrics::new().commits;
         self.has_stopped.store(false, Ordering::Relaxed);
         let has_stopped = Arc::clone(&self.has_stopped);
         let on_stop = move |_: &'static str, _: &dyn std::error::Error| has_stopped.store(true, Ordering::Relaxed);
         let directory = self.files().directory.clone();
-        let opened = EmbeddedStore::open_simulated(&self.disk, &directory, ambient, commits, on_stop);
+        let opened = EmbeddedStore::open_simulated(&self.disk, &directory, ambient, on_stop);
         let (store, closing) = opened.map_err(|error| format!("the database does not open: {error}"))?;
         let store = Arc::new(store);
         *self.lock() = Some(Running { store: Arc::clone(&store), closing, ended: CancellationToken::new() });

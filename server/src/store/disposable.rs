@@ -132,7 +132,7 @@ impl Disposable {
 impl Present {
     fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Self, OpenError> {
         // The operator's metrics count the lasting store's commits only.
-        let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), Metrics::new().commits)?;
+        let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), |_, _| ())?;
         Ok(Self { store, closing, directory: directory.to_owned(), begun })
     }
 

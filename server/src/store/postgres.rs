@@ -13,7 +13,7 @@ use super::{
     bytes::postgres::{Moment, NewTables, Postgres},
     layout::{Claims, Placed},
 };
-use crate::{ambient::Ambient, metrics::Commits};
+use crate::ambient::Ambient;
 
 /// Enough cells for two cores to decide and commit beside each other, few enough for large batches.
 const NEW: NewTables = NewTables { cells: 8, views: include_str!("postgres.sql") };
@@ -27,8 +27,13 @@ pub(crate) type PostgresSnapshot = Placed<Moment>;
 
 impl PostgresStore {
     /// A store that has not asked its database for anything yet. Until it has [begun](Self::begin), it is unavailable.
-    pub(crate) fn start(target: Target, ambient: &dyn Ambient, commits: Commits) -> (Self, Closing) {
-        let (bytes, closing) = Postgres::start(target, NEW, ambient, commits);
+    /// `on_commit` is called after each batch with the number of its changes and how long it took.
+    pub(crate) fn start(
+        target: Target,
+        ambient: &dyn Ambient,
+        on_commit: impl Fn(usize, Duration) + Send + Sync + 'static,
+    ) -> (Self, Closing) {
+        let (bytes, closing) = Postgres::start(target, NEW, ambient, Arc::new(on_commit));
         let first_epoch = AtomicU64::new(u64::from_be_bytes(ambient.random()));
         (Self::new(bytes, Claims::Stored(Arc::new(first_epoch))), closing)
     }
@@ -43,23 +48,15 @@ impl PostgresStore {
     }
 
     /// Starts and begins.
-    pub(crate) async fn open(
-        target: Target,
-        ambient: &dyn Ambient,
-        commits: Commits,
-    ) -> Result<(Self, Closing), OpenError> {
-        let (store, closing) = Self::start(target, ambient, commits);
+    pub(crate) async fn open(target: Target, ambient: &dyn Ambient) -> Result<(Self, Closing), OpenError> {
+        let (store, closing) = Self::start(target, ambient, |_, _| ());
         store.begin(None).await?;
         Ok((store, closing))
     }
 
     /// As [`open`](Self::open), even if it is a part of another store.
-    pub(crate) async fn open_to_migrate(
-        target: Target,
-        ambient: &dyn Ambient,
-        commits: Commits,
-    ) -> Result<(Self, Closing), OpenError> {
-        let (store, closing) = Self::start(target, ambient, commits);
+    pub(crate) async fn open_to_migrate(target: Target, ambient: &dyn Ambient) -> Result<(Self, Closing), OpenError> {
+        let (store, closing) = Self::start(target, ambient, |_, _| ());
         let prepared = store.bytes.prepare(None).await?;
         store.bytes.open(prepared.cells);
         Ok((store, closing))

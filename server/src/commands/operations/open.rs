@@ -15,7 +15,6 @@ use crate::{
     ambient::OperatingSystem,
     cli::CommandError,
     commands::{admin_socket, no_store::no_store_in},
-    metrics::Metrics,
     service::{AdminReply, AdminRequest},
     store::{
         Location, Snapshot,
@@ -104,7 +103,7 @@ pub(super) async fn interrupted() -> Result<(), CommandError> {
 fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), OpenError> {
     let begun = Instant::now();
     loop {
-        match EmbeddedStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits) {
+        match EmbeddedStore::open(directory, Arc::new(OperatingSystem), |_, _| ()) {
             Err(error) if error.is_in_use() && begun.elapsed() < LOCK_TIMEOUT => {
                 thread::sleep(Duration::from_millis(20));
             }

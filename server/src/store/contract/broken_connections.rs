@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     ambient::OperatingSystem,
-    metrics::Metrics,
     store::{
         CommitError, Store, StoreError, Write,
         postgres::{PostgresStore, Target},
@@ -220,7 +219,7 @@ async fn servers_that_make_the_tables_at_once_all_start_and_tables_of_others_are
 
     client.batch_execute("DROP SCHEMA shop CASCADE; CREATE SCHEMA shop; CREATE TABLE shop.record ()").await.unwrap();
     let target = Target::new(&database.url.clone().into(), None).unwrap().with_schema("shop");
-    let opened = PostgresStore::open(target, &OperatingSystem, Metrics::new().commits).await;
+    let opened = PostgresStore::open(target, &OperatingSystem).await;
     let refused = opened.err().unwrap().to_string();
     assert!(refused.contains("\"record\" already exists (42P07)"), "{refused}");
 }

@@ -46,7 +46,7 @@ use super::{
     layout::MemoryStore,
     postgres::{Closing as PostgresClosing, PostgresSnapshot, PostgresStore, Target},
 };
-use crate::{ambient::OperatingSystem, metrics::Metrics};
+use crate::ambient::OperatingSystem;
 
 /// A way to have stores.
 trait Engine {
@@ -92,8 +92,7 @@ struct Embedded {
 
 impl Embedded {
     fn open(directory: TempDir) -> Self {
-        let (store, closing) =
-            EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits).unwrap();
+        let (store, closing) = EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), |_, _| ()).unwrap();
         Self { store: Arc::new(store), closing, directory }
     }
 
@@ -135,8 +134,7 @@ struct Postgres {
 
 impl Postgres {
     async fn open(target: Target) -> Self {
-        let (store, closing) =
-            PostgresStore::open(target.clone(), &OperatingSystem, Metrics::new().commits).await.unwrap();
+        let (store, closing) = PostgresStore::open(target.clone(), &OperatingSystem).await.unwrap();
         Self { store: Arc::new(store), closing, target }
     }
 

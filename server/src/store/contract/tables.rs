@@ -5,7 +5,6 @@ use tokio::task::spawn_blocking;
 use super::{Engine as _, Postgres, cluster::run_sql, own_database, samples::*};
 use crate::{
     ambient::OperatingSystem,
-    metrics::Metrics,
     store::{
         Migration, Write,
         postgres::{PostgresSnapshot, PostgresStore, SourceLock, Target},
@@ -32,7 +31,7 @@ impl Database {
 
     /// Why a server does not start; `None` if it does.
     async fn server_error(&self) -> Option<String> {
-        let opened = PostgresStore::open(self.target.clone(), &OperatingSystem, Metrics::new().commits).await;
+        let opened = PostgresStore::open(self.target.clone(), &OperatingSystem).await;
         match opened {
             Err(error) => Some(error.to_string()),
             Ok((store, closing)) => {

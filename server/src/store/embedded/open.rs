@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf, absolute},
     process,
     sync::Arc,
+    time::Duration,
 };
 
 use journaled_tree::{Closing, Options};
@@ -14,7 +15,6 @@ use super::EmbeddedStore;
 use crate::{
     ambient::Ambient,
     log,
-    metrics::Commits,
     store::{
         Migration, Snapshot as _, StoreError, Unfinished,
         bytes::{Journaled, KeysOfPlace},
@@ -24,12 +24,13 @@ use crate::{
 
 impl EmbeddedStore {
     /// Opens the store of a directory, or makes one if the directory is missing or empty. Refuses a part of another store.
+    /// `on_sync` is called after each batch with the number of its changes and how long it took.
     pub(crate) fn open(
         directory: &Path,
         ambient: Arc<dyn Ambient>,
-        commits: Commits,
+        on_sync: impl Fn(usize, Duration) + Send + Sync + 'static,
     ) -> Result<(Self, Closing), OpenError> {
-        let (store, closing) = Self::open_to_migrate(directory, ambient, commits)?;
+        let (store, closing) = Self::open_to_migrate(directory, ambient, on_sync)?;
         match store.begin() {
             Ok(()) => Ok((store, closing)),
             Err(error) => {
@@ -50,7 +51,7 @@ impl EmbeddedStore {
     pub(crate) fn open_to_migrate(
         directory: &Path,
         ambient: Arc<dyn Ambient>,
-        commits: Commits,
+        on_sync: impl Fn(usize, Duration) + Send + Sync + 'static,
     ) -> Result<(Self, Closing), OpenError> {
         let place = directory.to_owned();
         let options =
@@ -60,18 +61,15 @@ impl EmbeddedStore {
                 log::flush();
                 process::exit(74)
             });
-        Self::open_with(options, directory, commits)
+        Self::open_with(options, directory, on_sync)
     }
 
     pub(super) fn open_with(
         options: Options,
         directory: &Path,
-        commits: Commits,
+        on_sync: impl Fn(usize, Duration) + Send + Sync + 'static,
     ) -> Result<(Self, Closing), OpenError> {
-        let (database, closing) = options
-            .on_sync(move |changes, took| commits.synced(changes, took))
-            .open()
-            .map_err(|error| OpenError::of(error, directory))?;
+        let (database, closing) = options.on_sync(on_sync).open().map_err(|error| OpenError::of(error, directory))?;
         Ok((Self::new(Journaled(database), Claims::InMemory(Arc::default())), closing))
     }
 }
@@ -154,7 +152,7 @@ impl OpenError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ambient::OperatingSystem, metrics::Metrics};
+    use crate::ambient::OperatingSystem;
 
     #[test]
     fn a_directory_that_the_system_refuses_is_named_with_what_to_do() {
@@ -185,7 +183,7 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap();
         assert!(!is_there(directory.path()));
-        let open = || EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), Metrics::new().commits);
+        let open = || EmbeddedStore::open(directory.path(), Arc::new(OperatingSystem), |_, _| ());
         let (store, closing) = open().unwrap();
         assert!(is_there(directory.path()));
         assert!(open().err().unwrap().is_in_use());

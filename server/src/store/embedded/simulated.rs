@@ -10,7 +10,6 @@ use journaled_tree::{
 use super::{EmbeddedStore, open::OpenError};
 use crate::{
     ambient::Ambient,
-    metrics::Commits,
     store::{
         StoreError,
         bytes::{Bytes, KeysOfPlace},
@@ -27,7 +26,6 @@ impl EmbeddedStore {
         disk: &SimulatedDisk,
         directory: &Path,
         ambient: Arc<dyn Ambient>,
-        commits: Commits,
         on_stop: impl Fn(&'static str, &dyn Error) + Send + Sync + 'static,
     ) -> Result<(Self, Closing), OpenError> {
         let options = Options::new(directory, KeysOfPlace)
@@ -35,7 +33,7 @@ impl EmbeddedStore {
             .journal_file_bytes(JOURNAL_FILE_BYTES)
             .clock(move || ambient.now().as_millis())
             .on_stop(on_stop);
-        Self::open_with(options, directory, commits)
+        Self::open_with(options, directory, |_, _| ())
     }
 
     /// Where its bytes are.

@@ -8,7 +8,6 @@ use super::{Closing, EmbeddedStore};
 use crate::{
     ambient::OperatingSystem,
     domain::{ClaimToken, IdempotencyKey, KeyClaim, Scope},
-    metrics::Metrics,
     store::{Change, ClaimEnd, NewResponse, Write},
 };
 
@@ -18,7 +17,7 @@ fn at(hours: i64) -> Timestamp {
 
 /// A new store, whose outbox nobody sees to.
 fn opened(directory: &Path) -> (EmbeddedStore, Closing) {
-    EmbeddedStore::open(directory, Arc::new(OperatingSystem), Metrics::new().commits).unwrap()
+    EmbeddedStore::open(directory, Arc::new(OperatingSystem), |_, _| ()).unwrap()
 }
 
 fn key(text: &str) -> IdempotencyKey {

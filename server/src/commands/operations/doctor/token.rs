@@ -50,7 +50,7 @@ pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: 
 
 async fn at_database(args: &ServeArgs, credentials: Credentials, target: Target) -> Result<AdminReply, CommandError> {
     let (ambient, metrics): (Arc<dyn Ambient>, _) = (Arc::new(OperatingSystem), Metrics::new());
-    let (store, closing) = PostgresStore::open(target, &*ambient, metrics.commits.clone()).await?;
+    let (store, closing) = PostgresStore::open(target, &*ambient).await?;
     let store = store.into_store();
     let (timeout, proxy) = (Duration::from_secs(args.gateway_timeout.into()), args.gateway_proxy.clone());
     let (calls, tasks) = (&metrics.gateways, TaskTracker::new());

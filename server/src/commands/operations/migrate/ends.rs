@@ -8,7 +8,6 @@ use crate::{
     ambient::OperatingSystem,
     cli::CommandError,
     commands::no_store::no_store_in,
-    metrics::Metrics,
     store::{
         Change, CommitError, Location, Migration, Snapshot, Store, StoreError, Write,
         bytes::KeyValue,
@@ -88,8 +87,7 @@ impl Target {
                 let target = target.for_migration();
                 // The last commit of a migration that was killed may be under way.
                 target.refuse_if_used().await?;
-                let commits = Metrics::new().commits;
-                let opened = PostgresStore::open_to_migrate(target.clone(), &OperatingSystem, commits).await;
+                let opened = PostgresStore::open_to_migrate(target.clone(), &OperatingSystem).await;
                 let (store, closing) = opened?;
                 Ok(Self::Database(store, closing, Box::new(target)))
             }),
@@ -156,5 +154,5 @@ fn goes_on(error: StoreError) -> CommandError {
 }
 
 fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), CommandError> {
-    Ok(EmbeddedStore::open_to_migrate(directory, Arc::new(OperatingSystem), Metrics::new().commits)?)
+    Ok(EmbeddedStore::open_to_migrate(directory, Arc::new(OperatingSystem), |_, _| ())?)
 }

@@ -61,7 +61,6 @@ use self::{
 use super::{Batch, Bytes, Cell, Decision, KeyValue};
 use crate::{
     ambient::Ambient,
-    metrics::Commits,
     store::{RequestCounts, StoreError, Unfinished},
 };
 
@@ -78,7 +77,7 @@ pub(crate) struct Postgres {
     cells: OnceLock<Vec<CellOf>>,
     is_open: watch::Sender<bool>,
     readers: Readers,
-    commits: Commits,
+    on_commit: Arc<OnCommit>,
     /// Tells this server's batches from others'.
     server: u64,
     /// The tasks that hold connections.
@@ -104,6 +103,9 @@ struct CellOf {
     /// The newest batch when it was last asked for. Held while it is: others wait for the answer.
     read: tokio::sync::Mutex<Option<Seen>>,
 }
+
+/// Called after each batch with the number of its changes and how long it took.
+pub(in crate::store) type OnCommit = dyn Fn(usize, Duration) + Send + Sync;
 
 /// A batch that was the newest at some time or later.
 type Seen = (Instant, Batch);
@@ -172,14 +174,14 @@ impl Postgres {
         target: Target,
         new: NewTables,
         ambient: &dyn Ambient,
-        commits: Commits,
+        on_commit: Arc<OnCommit>,
     ) -> (Self, Closing) {
         let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
         let readers = Readers::start(&target, &is_open, &tasks);
         let (cells, server) = (OnceLock::new(), u64::from_be_bytes(ambient.random()));
         let closing = Closing(tasks.clone());
         tasks.close();
-        (Self { target, new, cells, is_open, readers, commits, server, tasks }, closing)
+        (Self { target, new, cells, is_open, readers, on_commit, server, tasks }, closing)
     }
 
     /// Makes the tables if they are not there, refuses a role that lacks privileges, and sets a clock by the database's.
@@ -208,13 +210,13 @@ impl Postgres {
             server: format!("{:016x}", self.server),
         };
         let (changes, queue) = mpsc::channel(QUEUE);
-        let (commits, own) = (self.commits.clone(), Arc::<Mutex<Option<Seen>>>::default());
+        let (on_commit, own) = (Arc::clone(&self.on_commit), Arc::<Mutex<Option<Seen>>>::default());
         let writer = Writer::new(connect, slots.clone(), self.server);
         let newest = Arc::clone(&own);
         self.tasks.spawn(writer.run(queue, move |changes, took, batch| {
             let seen = batch.map(|batch| (Instant::now(), batch));
             *newest.lock().unwrap_or_else(PoisonError::into_inner) = seen;
-            commits.synced(changes, took);
+            on_commit(changes, took);
         }));
         CellOf { cell, slots, changes, own, read: tokio::sync::Mutex::default() }
     }

@@ -13,7 +13,6 @@ use tokio::time::sleep;
 use super::{Closing, NewTables, Postgres, Target};
 use crate::{
     ambient::OperatingSystem,
-    metrics::Metrics,
     store::{
         StoreError,
         bytes::{Bytes, Cell, Decision, View, with_prefix},
@@ -32,7 +31,7 @@ async fn target() -> Target {
 /// A server on a database with two cells.
 async fn server(target: &Target) -> (Postgres, Closing) {
     let (place, closing) =
-        Postgres::start(target.clone(), NewTables { cells: 2, views: "" }, &OperatingSystem, Metrics::new().commits);
+        Postgres::start(target.clone(), NewTables { cells: 2, views: "" }, &OperatingSystem, Arc::new(|_, _| ()));
     let prepared = place.prepare(None).await.unwrap();
     place.open(prepared.cells);
     (place, closing)
