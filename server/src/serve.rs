@@ -1,5 +1,6 @@
 //! `payments-server serve`: starts the server, runs it until SIGINT or SIGTERM, and shuts it down in order.
 
+mod disposable;
 mod front;
 mod greeting;
 mod lasting;
@@ -20,7 +21,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::{front::Front, lasting::Lasting, sandbox::Sandbox, tasks::Tasks};
+use self::{disposable::Disposable, front::Front, greeting::Greeting, lasting::Lasting, sandbox::Sandbox, tasks::Tasks};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{CommandError, ServeArgs},
@@ -30,9 +31,8 @@ use crate::{
     log::terminal::Output,
     metrics::Metrics,
     process::reach::Reach,
-    serve::greeting::Greeting,
     service::{Service, Services, Settings},
-    store::{Series, disposable::Disposable},
+    store::Series,
     trace,
 };
 

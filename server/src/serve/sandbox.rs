@@ -12,14 +12,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{tasks::Tasks, workers};
+use super::{
+    disposable::{Disposable, Present},
+    tasks::Tasks,
+    workers,
+};
 use crate::{
     cli::{CommandError, ServeArgs},
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender},
     metrics::Metrics,
     process::descriptors::Shares,
     service::{self, Claims, Service},
-    store::disposable::{Disposable, Present},
 };
 
 /// What the services on its successive stores share.

@@ -92,7 +92,6 @@ mod change;
 mod claim;
 #[cfg(test)]
 mod contract;
-pub(crate) mod disposable;
 pub(crate) mod embedded;
 mod error;
 mod invariants;

@@ -6,11 +6,7 @@ mod entries;
 mod records;
 mod sums;
 
-use std::{
-    collections::HashMap,
-    fmt::Display,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{cell::RefCell, collections::HashMap, fmt::Display, rc::Rc};
 
 use serde::de::DeserializeOwned;
 
@@ -32,7 +28,7 @@ struct Check<'b> {
     checked: Checked,
     sums: Sums,
     /// Heads that were read, since most lookups need one of a few.
-    heads: Mutex<HashMap<Vec<u8>, Arc<Head>>>,
+    heads: RefCell<HashMap<Vec<u8>, Rc<Head>>>,
 }
 
 /// How many heads are kept.
@@ -155,24 +151,20 @@ impl Check<'_> {
     }
 
     /// A head of lists and sums. One that cannot be read, which the check reports when it reaches it, is as empty as none.
-    async fn head(&self, key: &[u8]) -> Result<Arc<Head>, StoreError> {
-        if let Some(head) = self.kept_heads().get(key) {
-            return Ok(Arc::clone(head));
+    async fn head(&self, key: &[u8]) -> Result<Rc<Head>, StoreError> {
+        if let Some(head) = self.heads.borrow().get(key) {
+            return Ok(Rc::clone(head));
         }
-        let head = Arc::new(match self.reads.head(key).await {
+        let head = Rc::new(match self.reads.head(key).await {
             Err(StoreError::Corrupt { .. }) => Head::default(),
             found => found?,
         });
-        let mut heads = self.kept_heads();
+        let mut heads = self.heads.borrow_mut();
         if heads.len() >= HEADS {
             heads.clear();
         }
-        heads.insert(key.to_vec(), Arc::clone(&head));
+        heads.insert(key.to_vec(), Rc::clone(&head));
         Ok(head)
-    }
-
-    fn kept_heads(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Arc<Head>>> {
-        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&mut self, key: &[u8], what: impl Display) {

@@ -6,7 +6,7 @@ use payments_core::{RANDOM_BYTES, Slot, WorkspaceId};
 use tokio::time::timeout;
 
 use super::*;
-use crate::ambient::OperatingSystem;
+use crate::{ambient::OperatingSystem, metrics::Metrics};
 
 const HOUR: i64 = 3_600_000;
 

@@ -17,14 +17,14 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{
-    Change, Store, Write,
-    embedded::{Closing, EmbeddedStore, OpenError},
-};
 use crate::{
     ambient::Ambient,
     domain::Workspace,
-    metrics::{Metrics, SandboxGauges},
+    metrics::SandboxGauges,
+    store::{
+        Change, Store, Write,
+        embedded::{Closing, EmbeddedStore, OpenError},
+    },
 };
 
 /// The longest life of a store.
