@@ -30,7 +30,7 @@ use super::{Backups, RequestCounts, StoreError};
 pub(crate) const CELL: &[u8; 3] = b"all";
 
 /// One order of commits in a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Cell(pub(crate) u16);
 
 /// A commit's place in the order of its cell, and whose it is: after a failover another commit may have the number.

@@ -49,34 +49,12 @@ impl Store {
             leases.drop_ended(lease);
         }
         let each = self.bytes.cells()?.into_iter().map(|cell| self.free_in(cell, queue, lease, at_most));
-        let (mut free, mut failed) = (Vec::new(), None);
-        for found in join_all(each).await {
-            match found {
-                Ok(found) => free.extend(found),
-                Err(error) => failed = Some(error),
-            }
-        }
-        // What was found is work; the next call meets the error again.
-        if let Some(error) = failed.take_if(|_| free.is_empty()) {
-            return Err(error);
-        }
+        let mut failed = None;
+        let mut free = succeeded(join_all(each).await, &mut failed)?;
         free.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
         free.truncate(at_most);
-        let mut of_cells: BTreeMap<u16, Vec<Candidate>> = BTreeMap::new();
-        for (cell, candidate) in free {
-            of_cells.entry(cell.0).or_default().push(candidate);
-        }
-        let claims = of_cells.into_iter().map(|(cell, free)| self.claim_in(Cell(cell), free, lease));
-        let mut claimed = Vec::new();
-        for claims in join_all(claims).await {
-            match claims {
-                Ok(claims) => claimed.extend(claims),
-                Err(error) => failed = Some(error),
-            }
-        }
-        if let Some(error) = failed.take_if(|_| claimed.is_empty()) {
-            return Err(error);
-        }
+        let claims = by_cell(free).into_iter().map(|(cell, free)| self.claim_in(cell, free, lease));
+        let mut claimed = succeeded(join_all(claims).await, &mut failed)?;
         claimed.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(claimed.into_iter().map(|(_, claim)| claim).collect())
     }
@@ -220,18 +198,35 @@ impl Store {
             claims.iter().for_each(|claim| leases.release(claim));
             return Ok(());
         }
-        let mut of_cells: BTreeMap<u16, Vec<Claim>> = BTreeMap::new();
-        for claim in claims {
-            of_cells.entry(self.bytes.cell_of(claim.work.slot()).0).or_default().push(claim.clone());
-        }
-        let releases = of_cells.into_iter().map(|(cell, claims)| {
-            self.decide(Cell(cell), false, move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
+        let claims = claims.iter().map(|claim| (self.bytes.cell_of(claim.work.slot()), claim.clone()));
+        let releases = by_cell(claims).into_iter().map(|(cell, claims)| {
+            self.decide(cell, false, move |draft| claims.iter().try_for_each(|claim| draft.release(claim)))
         });
         for released in join_all(releases).await {
             released.map_err(store_error)?;
         }
         Ok(())
     }
+}
+
+/// What was found. An error counts if nothing was: the next call meets it again.
+fn succeeded<T>(each: Vec<Result<Vec<T>>>, failed: &mut Option<StoreError>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for found in each {
+        match found {
+            Ok(found) => all.extend(found),
+            Err(error) => *failed = Some(error),
+        }
+    }
+    failed.take_if(|_| all.is_empty()).map_or(Ok(all), Err)
+}
+
+fn by_cell<T>(each: impl IntoIterator<Item = (Cell, T)>) -> BTreeMap<Cell, Vec<T>> {
+    let mut cells: BTreeMap<Cell, Vec<T>> = BTreeMap::new();
+    for (cell, it) in each {
+        cells.entry(cell).or_default().push(it);
+    }
+    cells
 }
 
 /// Claims pieces of work in their order. A later one of a payment waits while somebody has an earlier one.

@@ -1,6 +1,6 @@
 //! Reads the list of a scope's payments: all of them, those of a status, or those that a value finds.
 
-use std::{collections::VecDeque, ops::Range, vec};
+use std::{collections::VecDeque, ops::Range};
 
 use payments_core::{Page, PageRequest, PaymentId, Status};
 
@@ -12,13 +12,11 @@ use super::{
     list::{List, ReadList},
     lists::{ids, page_of, positions_of},
     payment::{self, StoredPayment, count_of},
-    reads::Reads,
+    reads::{Reads, Scan},
 };
 use crate::{
     domain::Scope,
-    store::{
-        PaymentJson, PaymentSource, PaymentsFrom, Result, bytes::KeyValue, earliest_in_list, list_parts::latest_in_list,
-    },
+    store::{PaymentJson, PaymentSource, PaymentsFrom, Result, earliest_in_list, list_parts::latest_in_list},
 };
 
 /// How many blocks of a bitmap are read at a time.
@@ -142,55 +140,42 @@ impl Positions<'_> {
 
 /// The set bits of a status within a range, highest first.
 struct SetBits<'r> {
-    reads: Reads<'r>,
-    blocks: Vec<u8>,
+    /// Those of the payments in the tail of their list, then those of the block that was read last.
+    next: VecDeque<u64>,
+    blocks: Scan<'r>,
+    /// Which positions of the blocks count.
     within: Range<u64>,
-    /// Those of the payments in the tail of their list, highest first.
-    first: Vec<u64>,
-    /// Of the block that was read last.
-    of_block: VecDeque<u64>,
-    /// The keys of the blocks that were not read yet.
-    rest: Option<Range<Vec<u8>>>,
-    page: vec::IntoIter<KeyValue>,
 }
 
 impl<'r> SetBits<'r> {
     fn new(reads: Reads<'r>, scope: &Scope, status: &Status, head: &Head, within: Range<u64>) -> Self {
-        let blocks = keys::blocks(scope, status);
         let before = List::payments(scope).tail(head).map_or(0, |tail| tail.before);
         let window = head.windows.get(status.as_str()).copied().unwrap_or_default();
         let in_tail = (0..CHUNK).rev().filter(|nth| window & (1 << nth) != 0).map(|nth| before + nth);
-        let first = in_tail.filter(|position| within.contains(position)).collect();
+        let next = in_tail.filter(|position| within.contains(position)).collect();
         // A block may have bits of payments whose chunk was filled after the head was read.
         let within = within.start..within.end.min(before);
-        let rest = within.end.checked_sub(1).filter(|last| *last >= within.start).map(|last| {
-            keys::numbered(&blocks, within.start / bits::BLOCK)..keys::numbered(&blocks, last / bits::BLOCK + 1)
-        });
-        let (of_block, page) = Default::default();
-        Self { reads, blocks, within, first, of_block, rest, page }
+        let first = within.start / bits::BLOCK;
+        let end = if within.is_empty() { first } else { within.end.div_ceil(bits::BLOCK) };
+        let block = |number| keys::numbered(&keys::blocks(scope, status), number);
+        let blocks = Scan::new(reads, block(first)..block(end)).reversed().at_a_time(BLOCKS);
+        Self { next, blocks, within }
     }
 
     /// The positions after the next `skip`, at most `limit`.
     async fn after(&mut self, mut skip: u64, limit: u32) -> Result<Vec<u64>> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut found = Vec::new();
-        let mut first = std::mem::take(&mut self.first);
-        let passed = first.len().min(usize::try_from(skip).unwrap_or(usize::MAX));
-        skip -= passed as u64;
-        first.drain(..passed);
-        let taken = first.len().min(limit);
-        found.extend(first.drain(..taken));
-        self.first = first;
         while found.len() < limit {
-            if let Some(position) = self.of_block.pop_front() {
+            if let Some(position) = self.next.pop_front() {
                 if skip == 0 {
-                    found.push(position)
+                    found.push(position);
                 } else {
-                    skip -= 1
+                    skip -= 1;
                 }
                 continue;
             }
-            let Some((key, block)) = self.next_block().await? else { break };
+            let Some((key, block)) = self.blocks.next().await? else { break };
             // A whole block is passed by its count.
             let number = keys::number_of(&key).unwrap_or_default();
             let is_within = number * bits::BLOCK >= self.within.start && (number + 1) * bits::BLOCK <= self.within.end;
@@ -199,24 +184,9 @@ impl<'r> SetBits<'r> {
                 skip -= count;
                 continue;
             }
-            self.of_block = bits::down(number, &block).filter(|it| self.within.contains(it)).collect();
+            self.next = bits::down(number, &block).filter(|it| self.within.contains(it)).collect();
         }
         Ok(found)
-    }
-
-    async fn next_block(&mut self) -> Result<Option<KeyValue>> {
-        loop {
-            if let Some(entry) = self.page.next() {
-                return Ok(Some(entry));
-            }
-            let Some(keys) = self.rest.take() else { return Ok(None) };
-            let page = self.reads.last(keys.clone(), BLOCKS).await?;
-            if let Some((last, _)) = page.last().filter(|_| page.len() == BLOCKS) {
-                self.rest = Some(keys.start..last.clone());
-            }
-            debug_assert!(page.iter().all(|(key, _)| key.starts_with(&self.blocks)));
-            self.page = page.into_iter();
-        }
     }
 }
 

@@ -60,26 +60,19 @@ impl<'b> Reads<'b> {
 
     /// The first values of a range.
     pub(super) async fn range(self, keys: Range<Vec<u8>>, at_most: usize) -> Result<Vec<KeyValue>, StoreError> {
-        self.found(keys, at_most).await?.into_iter().collect()
-    }
-
-    /// The last values of a range, the last one first.
-    pub(super) async fn last(self, keys: Range<Vec<u8>>, at_most: usize) -> Result<Vec<KeyValue>, StoreError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.bytes.range(self.cell, keys, true, at_most).await?.into_iter().collect()
+        self.found(keys, false, at_most).await?.into_iter().collect()
     }
 
     async fn found(
         self,
         keys: Range<Vec<u8>>,
+        is_reversed: bool,
         at_most: usize,
     ) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError> {
         if keys.is_empty() || at_most == 0 {
             return Ok(Vec::new());
         }
-        self.bytes.range(self.cell, keys, false, at_most).await
+        self.bytes.range(self.cell, keys, is_reversed, at_most).await
     }
 
     /// All values of a range.
@@ -102,11 +95,23 @@ pub(super) struct Scan<'b> {
     reads: Reads<'b>,
     rest: Option<Range<Vec<u8>>>,
     page: std::vec::IntoIter<Result<KeyValue, StoreError>>,
+    is_reversed: bool,
+    at_a_time: usize,
 }
 
 impl<'b> Scan<'b> {
     pub(super) fn new(reads: Reads<'b>, keys: Range<Vec<u8>>) -> Self {
-        Self { reads, rest: Some(keys), page: Vec::new().into_iter() }
+        Self { reads, rest: Some(keys), page: Vec::new().into_iter(), is_reversed: false, at_a_time: PAGE }
+    }
+
+    /// The same values, the last one first.
+    pub(super) fn reversed(self) -> Self {
+        Self { is_reversed: true, ..self }
+    }
+
+    /// The same values, read so many at a time.
+    pub(super) fn at_a_time(self, at_a_time: usize) -> Self {
+        Self { at_a_time, ..self }
     }
 
     /// # Errors
@@ -117,11 +122,12 @@ impl<'b> Scan<'b> {
                 return entry.map(Some);
             }
             let Some(keys) = self.rest.take() else { return Ok(None) };
-            let page = self.reads.found(keys.clone(), PAGE).await?;
+            let page = self.reads.found(keys.clone(), self.is_reversed, self.at_a_time).await?;
             // After as many values as were asked for, the last of which can be read, there may be more.
-            let is_full = page.iter().flatten().count() == PAGE;
+            let is_full = page.iter().flatten().count() == self.at_a_time;
             if let Some(Ok((last, _))) = page.last().filter(|_| is_full) {
-                self.rest = Some([&last[..], &[0]].concat()..keys.end);
+                let end = last.clone();
+                self.rest = Some(if self.is_reversed { keys.start..end } else { [&last[..], &[0]].concat()..keys.end });
             }
             self.page = page.into_iter();
         }

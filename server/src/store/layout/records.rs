@@ -9,7 +9,7 @@ use super::{
     delivery::{StoredDelivery, with_payload},
     event::told,
     keys,
-    reads::{Reads, parse},
+    reads::{Scan, parse},
 };
 use crate::{
     domain::Outgoing,
@@ -19,32 +19,29 @@ use crate::{
     },
 };
 
+/// How many records of each slot are in memory.
+const AT_A_TIME: usize = 8;
+
 /// The records of a kind in all slots, in the order of what stands behind the kind in their keys.
 pub(super) struct InOrder<'s> {
-    store: &'s Store,
-    at_a_time: usize,
     /// The next record of each slot.
     next: BinaryHeap<Reverse<Next>>,
-    slots: Vec<SlotScan>,
+    /// The rest of each slot's records.
+    slots: Vec<Scan<'s>>,
+    /// How many bytes of a key stand before what they are ordered by.
+    prefix: usize,
 }
 
-/// A record: what stands behind the kind in its key, its slot, and the value.
-type Next = (Vec<u8>, Slot, Vec<u8>);
-
-/// The rest of a slot's records.
-struct SlotScan {
-    prefix: Vec<u8>,
-    page: std::vec::IntoIter<KeyValue>,
-    /// The first key of the rest; `None` if there is none.
-    rest: Option<Vec<u8>>,
-}
+/// What stands behind the kind in a record's key, the record's slot, and the record.
+type Next = (Vec<u8>, Slot, KeyValue);
 
 impl<'s> InOrder<'s> {
-    pub(super) async fn open(store: &'s Store, kind: &str, at_a_time: usize) -> Result<Self> {
-        let mut records = Self { store, at_a_time, next: BinaryHeap::new(), slots: Vec::new() };
+    pub(super) async fn open(store: &'s Store, kind: &str) -> Result<Self> {
+        let prefix = keys::records_of(Slot::FIRST, kind).len();
+        let mut records = Self { next: BinaryHeap::new(), slots: Vec::new(), prefix };
         for slot in Slot::all() {
-            let prefix = keys::records_of(slot, kind);
-            records.slots.push(SlotScan { rest: Some(prefix.clone()), prefix, page: Vec::new().into_iter() });
+            let keys = with_prefix(&keys::records_of(slot, kind));
+            records.slots.push(Scan::new(store.of(slot), keys).at_a_time(AT_A_TIME));
             records.fill(slot).await?;
         }
         Ok(records)
@@ -52,29 +49,17 @@ impl<'s> InOrder<'s> {
 
     /// Brings the next record of a slot.
     async fn fill(&mut self, slot: Slot) -> Result<()> {
-        let Some(scan) = self.slots.get_mut(usize::from(slot.number())) else { return Ok(()) };
-        let mut entry = scan.page.next();
-        if entry.is_none()
-            && let Some(first) = scan.rest.take()
-        {
-            let keys = first..with_prefix(&scan.prefix).end;
-            let page = Reads::of(&*self.store.bytes, slot).range(keys, self.at_a_time).await?;
-            let last = page.last().filter(|_| page.len() == self.at_a_time);
-            scan.rest = last.map(|(last, _)| [&last[..], &[0]].concat());
-            scan.page = page.into_iter();
-            entry = scan.page.next();
-        }
-        if let Some((key, value)) = entry {
-            self.next.push(Reverse((key[scan.prefix.len()..].to_vec(), slot, value)));
+        let Some(rest) = self.slots.get_mut(usize::from(slot.number())) else { return Ok(()) };
+        if let Some((key, value)) = rest.next().await? {
+            self.next.push(Reverse((key[self.prefix..].to_vec(), slot, (key, value))));
         }
         Ok(())
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<KeyValue>> {
-        let Some(Reverse((name, slot, value))) = self.next.pop() else { return Ok(None) };
+        let Some(Reverse((_, slot, record))) = self.next.pop() else { return Ok(None) };
         self.fill(slot).await?;
-        let prefix = &self.slots[usize::from(slot.number())].prefix;
-        Ok(Some(([prefix, &name[..]].concat(), value)))
+        Ok(Some(record))
     }
 }
 

@@ -47,7 +47,7 @@ impl<B: AtRest> Placed<B> {
         kind: &'static str,
         of: impl Fn(&Self, Vec<u8>, Vec<u8>) -> Result<T> + 'static,
     ) -> Each<'_, T> {
-        let mut records = match self.bytes.wait(InOrder::open(self, kind, 8)) {
+        let mut records = match self.bytes.wait(InOrder::open(self, kind)) {
             Ok(records) => records,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
