@@ -30,7 +30,6 @@ impl Backups<'_> {
     }
 }
 
-/// A backup that was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BackedUp {
     pub(crate) directory: PathBuf,

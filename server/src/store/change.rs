@@ -21,7 +21,6 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// A change of one record.
     pub(crate) fn of(write: Write) -> Self {
         Self { writes: vec![write], ..Self::default() }
     }
@@ -45,14 +44,12 @@ impl Change {
     }
 }
 
-/// What a change led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Committed {
     /// Whether an event became pending, so that the fan-out has work.
     pub(crate) has_pending_event: bool,
 }
 
-/// A response to store.
 #[derive(Debug, Clone)]
 pub(crate) struct NewResponse {
     pub(crate) key: IdempotencyKey,
@@ -79,7 +76,6 @@ pub(crate) enum ClaimEnd {
 /// the stored one, and a removed record has the stored version. Else [`Conflict::Stale`].
 #[derive(Debug, Clone)]
 pub(crate) enum Write {
-    /// A workspace, new or changed.
     Workspace(Workspace),
     /// An API key's record, new or changed, under its hash.
     ApiKey(KeyHash, Box<ApiKey>),
@@ -89,16 +85,13 @@ pub(crate) enum Write {
     Delivery(Box<Outgoing>),
     /// A new webhook endpoint. Its scope must have fewer than `at_most`; else [`Conflict::TooManyEndpoints`].
     EndpointAdded {
-        /// The endpoint.
         endpoint: Box<Endpoint>,
-        /// The limit of the scope.
         at_most: usize,
     },
     /// A changed webhook endpoint. Its id and scope stay.
     EndpointChanged(Box<Endpoint>),
     /// Removes a webhook endpoint. Its pending deliveries fail when the dispatcher reaches them.
     EndpointRemoved(Box<Endpoint>),
-    /// A developer's app, new or changed.
     App(Box<App>),
     /// A gateway's token and the times of the requests for it.
     GatewayToken(Cow<'static, str>, StoredToken),
@@ -148,16 +141,13 @@ impl Write {
     }
 }
 
-/// A payment, new or changed.
 #[derive(Debug, Clone)]
 pub(crate) struct PaymentWrite {
-    /// The session after the change.
     pub(crate) session: Session,
     /// Its payment as the API serves it. Stores compare and copy this text.
     pub(crate) json: RawJson,
     /// Postings to the ledger. They sum to zero.
     pub(crate) postings: Vec<Posting>,
-    /// The event of the change.
     pub(crate) event: Option<EventWrite>,
     /// By this value of a new payment, no other payment of its scope is found. Else [`Conflict::LookupUsed`].
     pub(crate) unique: Option<Lookup>,
@@ -202,10 +192,7 @@ pub(crate) enum Conflict {
     LookupUsed,
     /// The scope's webhook endpoint limit is reached.
     #[error("the webhook endpoint limit of {at_most} is reached")]
-    TooManyEndpoints {
-        /// The limit.
-        at_most: usize,
-    },
+    TooManyEndpoints { at_most: usize },
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ pub(crate) const LEASE_SECONDS: u32 = 10;
 /// How often the claim on work that takes long is renewed: several times in a lease.
 const RENEWAL: Duration = Duration::from_secs(3);
 
-/// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Queue {
     /// Events whose deliveries are not all made, oldest first. Of two events of one payment the later one is not handed out
@@ -41,7 +40,6 @@ impl Queue {
         }
     }
 
-    /// The work of an id.
     pub(crate) fn work(self, id: &str) -> Option<Work> {
         match self {
             Self::FanOut => id.parse().ok().map(Work::FanOut),
@@ -53,7 +51,6 @@ impl Queue {
     }
 }
 
-/// One piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
     /// Make the deliveries of an event.
@@ -62,9 +59,7 @@ pub(crate) enum Work {
     Lane(WebhookId),
     /// Return a delivery to its endpoint's outbox.
     Retry(DeliveryId),
-    /// Expire a session.
     Expiry(PaymentId),
-    /// Ask a payment's gateway.
     GatewayCheck(PaymentId),
 }
 

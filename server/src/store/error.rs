@@ -4,10 +4,8 @@ use std::fmt;
 
 use super::Conflict;
 
-/// The result of a verb.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommitError {
     /// A condition did not hold; nothing was changed. Read again and decide again.
@@ -30,12 +28,7 @@ pub(crate) enum StoreError {
     Denied(String),
     /// A record is not what was written. Trying again does not help; `check` finds all that is damaged.
     #[error("the record {record} cannot be read: {what}")]
-    Corrupt {
-        /// Which one.
-        record: String,
-        /// What is wrong with it.
-        what: String,
-    },
+    Corrupt { record: String, what: String },
     /// The connection to the database broke while it committed. The change may have been made. Ask again under the same
     /// idempotency key.
     #[error("the database went away during the commit, so the change may have been made or not")]
@@ -78,7 +71,6 @@ impl StoreError {
         }
     }
 
-    /// A record cannot be read.
     pub(crate) fn corrupt(record: &[u8], what: impl fmt::Display) -> Self {
         Self::Corrupt { record: record.escape_ascii().to_string(), what: what.to_string() }
     }

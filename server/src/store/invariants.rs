@@ -26,7 +26,6 @@ pub(super) fn event_faults(payment: &Payment, events: &[EventWrite]) -> Vec<Stri
     faults
 }
 
-/// The id of the payment that an event's data is about.
 fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Head {

@@ -9,7 +9,6 @@ use payments_core::Timestamp;
 
 use super::{Claim, Lease, Work};
 
-/// The claims that count.
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<Table>);
 
@@ -19,7 +18,6 @@ struct Table {
     last_epoch: u64,
 }
 
-/// A claim on a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) epoch: u64,
@@ -57,18 +55,15 @@ impl Leases {
         Some(Claim { work, epoch })
     }
 
-    /// The work whose claims count.
     pub(crate) fn running(&self, lease: &Lease) -> HashSet<Work> {
         let table = self.lock();
         table.held.iter().filter(|(_, held)| held.runs_under(lease)).map(|(work, _)| work.clone()).collect()
     }
 
-    /// Drops leases that have ended.
     pub(crate) fn drop_ended(&self, lease: &Lease) {
         self.lock().held.retain(|_, held| held.runs_under(lease));
     }
 
-    /// Whether a claim still counts.
     pub(crate) fn holds(&self, claim: &Claim) -> bool {
         self.lock().held.get(&claim.work).is_some_and(|held| held.epoch == claim.epoch)
     }

@@ -24,7 +24,6 @@ pub(super) fn latest_in_list(time: Timestamp) -> Timestamp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PaymentSource {
     All,
-    /// Those of a public status.
     Status(Status),
     /// Those that are found by a value.
     Lookup(Lookup),
@@ -53,9 +52,7 @@ pub(crate) struct EventEntry {
 /// Where a part of the list of a scope's events begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EventsFrom {
-    /// At the oldest event.
     Beginning,
-    /// Strictly after this one.
     After(EventId),
     /// Not later than the first event that happened at this time or later. It may begin up to some minutes earlier.
     Time(Timestamp),
@@ -74,9 +71,7 @@ pub(crate) struct TransactionEntry {
 /// Where a part of the list of transactions begins, which goes on to older entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TransactionsFrom {
-    /// With the last entry.
     Newest,
-    /// With the entry of this event.
     Event(EventId),
     /// Not after the last entry that happened before this time. It may begin up to some minutes later.
     Before(Timestamp),
@@ -87,7 +82,6 @@ pub(crate) enum TransactionsFrom {
 pub(crate) struct DeliveriesFrom {
     /// Not later than the first delivery that was made at this time or later. It may begin up to some minutes earlier.
     pub(crate) since: Timestamp,
-    /// Strictly after this one.
     pub(crate) after: Option<DeliveryId>,
 }
 

@@ -14,22 +14,17 @@ pub(crate) struct Migration {
     pub(crate) from: String,
     /// The key of the last value that was moved, in hex.
     pub(crate) after: Option<String>,
-    /// How many values were moved.
     pub(crate) records: u64,
     /// What both stores held when the migration was finished.
     pub(crate) moved: Option<Contents>,
 }
 
-/// What a store holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Contents {
-    /// How many records of each kind.
     pub(crate) records: BTreeMap<String, u64>,
-    /// The digest of all of them.
     pub(crate) sha256: String,
 }
 
-/// The store holds a part of another one.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this store holds only a part of {origin}, {records} records, because its migration is not finished; run \

@@ -130,7 +130,6 @@ pub(crate) struct PaymentJson(pub(crate) String);
 pub(crate) struct Gauges {
     /// How many payments there are in each environment and public status. Rows of the same two add up.
     pub(crate) payments: Vec<(Environment, Status, u64)>,
-    /// How many deliveries are in outboxes.
     pub(crate) outbox: u64,
     /// How many deliveries wait for their next attempt.
     pub(crate) waiting: u64,

@@ -20,7 +20,6 @@ const NEW: NewTables = NewTables { cells: 8, views: include_str!("postgres.sql")
 /// How often what is over is dropped.
 const TIDY: Duration = Duration::from_secs(60);
 
-/// A store in a database.
 pub(crate) type PostgresStore = Placed<Postgres>;
 /// A store in a database as of one moment.
 pub(crate) type PostgresSnapshot = Placed<Moment>;
@@ -47,7 +46,6 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Starts and begins.
     pub(crate) async fn open(target: Target, ambient: &dyn Ambient) -> Result<(Self, Closing), OpenError> {
         let (store, closing) = Self::start(target, ambient, |_, _| ());
         store.begin(None).await?;

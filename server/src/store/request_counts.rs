@@ -40,7 +40,6 @@ pub(crate) struct WindowId(pub(crate) i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedWindow {
     pub(crate) id: WindowId,
-    /// How long ago it started.
     pub(crate) age: Duration,
     /// All requests in it, with those that wait.
     pub(crate) requests: u64,

@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::{Migration, StoreError, bytes::KeyValue};
 use crate::domain::{Outgoing, Session};
 
-/// Records, one by one.
 pub(crate) type Each<'s, T> = Box<dyn Iterator<Item = Result<T, StoreError>> + 's>;
 
 /// A store as of one moment. Its methods block: call them on a thread that runs no tasks.
@@ -19,32 +18,25 @@ pub(crate) trait Snapshot {
     fn each_session(&self) -> Each<'_, Session>;
     /// Every payment with its session and the postings of each of its changes, oldest first, in the order of their ids.
     fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
-    /// Every delivery, in the order of their ids.
     fn each_delivery(&self) -> Each<'_, Outgoing>;
     /// The records of a kind, in the order of what stands behind the kind in their keys.
     fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
     /// The first values of a slot that has some, strictly after a key, at most `at_most`, in the order of their keys.
     fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>, StoreError>;
-    /// The last migration into this store.
     fn migration(&self) -> Result<Option<Migration>, StoreError>;
 }
 
-/// The result of a check.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Checked {
-    /// How many records were read.
     pub(crate) records: u64,
-    /// How many of them are payments.
     pub(crate) payments: u64,
     /// The faults; none in a sound store.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     /// The record's key, with other bytes than text escaped.
     pub(crate) record: String,
-    /// What is wrong with it.
     pub(crate) what: String,
 }

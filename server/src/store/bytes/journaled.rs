@@ -26,7 +26,6 @@ impl Layout for KeysOfPlace {
         FORMAT
     }
 
-    /// Compresses text.
     fn compresses(&self, key: &[u8]) -> bool {
         Table::of(key) == Some(Table::Record)
     }
@@ -44,7 +43,6 @@ impl Layout for KeysOfPlace {
     }
 }
 
-/// The bytes of an open database.
 pub(crate) struct Journaled(pub(crate) Database);
 
 #[async_trait]

@@ -40,7 +40,6 @@ pub(crate) struct Batch {
     pub(crate) tag: u128,
 }
 
-/// A kind of value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     /// Text that others follow from.
@@ -71,7 +70,6 @@ impl Table {
     }
 }
 
-/// A key and its value.
 pub(crate) type KeyValue = (Vec<u8>, Vec<u8>);
 
 /// What a commit decides by, and writes into: the values as all commits before it leave them.
@@ -98,14 +96,12 @@ pub(crate) trait View {
 /// what it reads. The last run counts.
 pub(crate) type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, StoreError> + Send>;
 
-/// A place for bytes.
 #[async_trait]
 pub(crate) trait Bytes: Send + Sync + 'static {
     /// All cells: one, in one process.
     fn cells(&self) -> Result<Vec<Cell>, StoreError> {
         Ok(vec![Cell(0)])
     }
-    /// The cell of a slot.
     fn cell_of(&self, _slot: Slot) -> Cell {
         Cell(0)
     }
@@ -163,7 +159,6 @@ pub(crate) trait Bytes: Send + Sync + 'static {
 
 /// A place as of one moment. Its methods block: they are called on a thread that runs no tasks.
 pub(crate) trait AtRest: Bytes {
-    /// How many values there are.
     fn count(&self) -> Result<u64, StoreError>;
     /// The outcome of a read.
     fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError>;
@@ -177,7 +172,6 @@ pub(crate) fn now<T>(read: impl Future<Output = Result<T, StoreError>>) -> Resul
     }
 }
 
-/// The keys with a prefix.
 pub(crate) fn with_prefix(prefix: &[u8]) -> Range<Vec<u8>> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

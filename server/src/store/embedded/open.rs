@@ -79,12 +79,10 @@ pub(crate) fn tree_in(directory: &Path) -> PathBuf {
     directory.join(journaled_tree::TREE_DIRECTORY)
 }
 
-/// Whether there is a store in a directory.
 pub(crate) fn is_there(directory: &Path) -> bool {
     tree_in(directory).exists()
 }
 
-/// A store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("{0}{advice}", advice = advice(.0))]

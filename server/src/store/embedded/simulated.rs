@@ -41,7 +41,6 @@ impl EmbeddedStore {
         &*self.bytes
     }
 
-    /// The engine.
     pub(crate) fn database_simulated(&self) -> &Database {
         &self.bytes.0
     }

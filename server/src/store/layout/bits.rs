@@ -8,12 +8,10 @@ use crate::domain::Scope;
 /// How many bits share a block. A page of a status takes one step for each block that it skips.
 pub(super) const BLOCK: u64 = 512;
 
-/// The key of the block with a position's bit.
 pub(super) fn block(scope: &Scope, status: &Status, position: u64) -> Vec<u8> {
     keys::numbered(&keys::blocks(scope, status), position / BLOCK)
 }
 
-/// Sets or clears the bit of a position.
 pub(super) fn set(block: &mut Vec<u8>, position: u64, is_set: bool) {
     let Some((byte, bit)) = place(position) else { return };
     if is_set && block.len() <= byte {

@@ -201,7 +201,6 @@ impl Draft<'_> {
         Ok(StoredPayment::parse(&key, &record)?.data_of(event))
     }
 
-    /// Writes a new delivery.
     fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), Refused> {
         let key = keys::delivery(&outgoing.delivery.id);
         let stored: Option<StoredDelivery> = self.json(&key)?;

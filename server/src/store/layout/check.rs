@@ -31,7 +31,6 @@ struct Check<'b> {
     heads: RefCell<HashMap<Vec<u8>, Rc<Head>>>,
 }
 
-/// How many heads are kept.
 const HEADS: usize = 1_024;
 
 impl Store {
@@ -122,7 +121,6 @@ impl Check<'_> {
         })
     }
 
-    /// The item at a position of a list.
     async fn item(&self, list: &List, position: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let mut list = ReadList::of(self.reads, list.clone(), &*self.head(&list.head).await?);
         match list.at(&[position]).await {

@@ -23,7 +23,6 @@ use super::{
 };
 use crate::store::{Claim, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
 
-/// Where claims are.
 #[derive(Clone)]
 pub(crate) enum Claims {
     InMemory(Arc<Leases>),

@@ -14,7 +14,6 @@ pub(super) fn push_signed(out: &mut Vec<u8>, number: i128) {
     push_number(out, ((number << 1) ^ (number >> 127)).cast_unsigned());
 }
 
-/// Writes bytes with their length.
 pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     push_number(out, bytes.len() as u128);
     out.extend_from_slice(bytes);
@@ -59,7 +58,6 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Values one after another.
 pub(super) fn items(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let mut reader = Reader(bytes);
@@ -95,7 +93,6 @@ pub(super) fn pack(prefix: &str, id: &str) -> Vec<u8> {
     short().unwrap_or_else(|| [&[LONG], id.as_bytes()].concat())
 }
 
-/// The id that was packed.
 pub(super) fn unpack<I: std::str::FromStr>(prefix: &str, packed: &[u8]) -> Option<I> {
     let (mark, rest) = packed.split_first()?;
     if *mark == LONG {

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{domain::Outgoing, store::StoreError};
 
-/// A delivery as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredDelivery {
     /// Its positions in the lists of its scope, of its endpoint and of its payment.
@@ -26,7 +25,6 @@ pub(super) struct StoredDelivery {
 }
 
 impl StoredDelivery {
-    /// The lists that name it.
     pub(super) fn lists(outgoing: &Outgoing) -> impl Iterator<Item = List> {
         let (scope, endpoint) = (outgoing.scope(), &outgoing.delivery.webhook_id);
         let own = [List::deliveries(&scope), List::deliveries_to(&scope, endpoint)];

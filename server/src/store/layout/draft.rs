@@ -19,7 +19,6 @@ use crate::{
     store::{CommitError, Conflict, StoreError, bytes::View},
 };
 
-/// Why a change is not made.
 #[derive(Debug)]
 pub(super) enum Refused {
     Conflict(Conflict),
@@ -51,7 +50,6 @@ impl<'v> Draft<'v> {
         Self { view, packs, heads: BTreeMap::new() }
     }
 
-    /// Writes the heads.
     pub(super) fn finish(self) {
         for (key, head) in self.heads {
             if head.is_empty() { self.view.remove(key) } else { self.view.put(key, head.encode()) }
@@ -62,7 +60,6 @@ impl<'v> Draft<'v> {
         self.view.get(key)
     }
 
-    /// A record of JSON.
     pub(super) fn json<T: DeserializeOwned>(&mut self, key: &[u8]) -> Result<Option<T>, Refused> {
         Ok(self.get(key)?.map(|value| parse(key, &value)).transpose()?)
     }
@@ -164,7 +161,6 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    /// Adds an item to the end of a list.
     fn push(&mut self, list: &List, position: u64, item: &[u8]) -> Result<(), Refused> {
         let head = self.head(&list.head)?;
         let tail = head.lists.entry(list.name.to_owned()).or_default();

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::domain::{DayTotals, Scope};
 
-/// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
     /// A key of its own.
@@ -33,12 +32,9 @@ pub(super) enum Entry {
     Lane { scope: Scope, endpoint: WebhookId },
 }
 
-/// A kind of record.
 pub(super) trait Record {
     fn key(&self) -> Vec<u8>;
-    /// The text that is stored.
     fn text(&self) -> Result<Vec<u8>, serde_json::Error>;
-    /// What follows from it.
     fn entries(&self) -> Vec<Entry>;
 }
 
@@ -88,7 +84,6 @@ pub(super) fn owners_at(index: TimeIndex, key: &[u8], value: &[u8]) -> Vec<Vec<u
     }
 }
 
-/// A key without a value.
 pub(super) fn key_alone(key: Vec<u8>) -> Entry {
     Entry::Key { key, value: Vec::new() }
 }
@@ -105,7 +100,6 @@ pub(super) fn day_number(time: Timestamp) -> u32 {
     u32::try_from(time.as_millis() / MILLIS_A_DAY).unwrap_or_default()
 }
 
-/// The day of a number.
 pub(super) fn day_of(number: u32) -> Day {
     Day::of(Timestamp::from_millis(i64::from(number) * MILLIS_A_DAY).unwrap_or(Timestamp::UNIX_EPOCH))
 }

@@ -16,7 +16,6 @@ use crate::{
     store::{EventEntry, StoreError},
 };
 
-/// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredEvent {
     pub(super) id: EventId,
@@ -47,7 +46,6 @@ pub(super) struct StoredMoney {
     pub(super) day: u32,
     /// Its position in the list of its scope's transactions.
     pub(super) position: u64,
-    /// The merchant's balances after it.
     pub(super) bdt: i128,
     pub(super) usd: i128,
 }
@@ -137,7 +135,6 @@ pub(super) fn paid_in(currency: Currency) -> String {
     format!("paid.{currency}")
 }
 
-/// An event with its data.
 pub(super) struct Told {
     pub(super) event: StoredEvent,
     pub(super) data: RawJson,

@@ -10,7 +10,6 @@ use crate::domain::DayTotals;
 /// How many items a full chunk of a list has. A head holds fewer of each list.
 pub(super) const CHUNK: u64 = 32;
 
-/// Sums, and the ends of lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
     /// Those that are not zero.
@@ -22,7 +21,6 @@ pub(super) struct Head {
     pub(super) days: BTreeMap<Currency, (u32, DayTotals)>,
 }
 
-/// The end of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tail {
     /// How many items the full chunks have.
@@ -32,7 +30,6 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// The length of the list.
     pub(super) fn count(&self) -> u64 {
         self.before + self.count
     }

@@ -27,7 +27,6 @@ pub(super) struct KeptResponse {
     pub(super) event: Option<EventId>,
 }
 
-/// A response under its key.
 pub(super) struct ResponseOf {
     pub(super) key: IdempotencyKey,
     pub(super) kept: KeptResponse,
@@ -47,7 +46,6 @@ impl Record for ResponseOf {
     }
 }
 
-/// A claim on a key.
 pub(super) struct ClaimOn {
     pub(super) key: IdempotencyKey,
     pub(super) claim: KeyClaim,

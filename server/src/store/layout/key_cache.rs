@@ -19,7 +19,6 @@ const FRESH: Duration = Duration::from_millis(900);
 /// How many keys are kept.
 const MAX_KEYS: usize = 4096;
 
-/// The keys.
 #[derive(Default)]
 pub(super) struct KeyCache(Mutex<HashMap<KeyHash, Parsed>>);
 

@@ -140,7 +140,6 @@ impl TimeIndex {
         key(Table::Entry, CELL, &[self.name, "/"])
     }
 
-    /// The key of a time.
     pub(super) fn at(self, time: Timestamp) -> Vec<u8> {
         numbered(&self.prefix(), millis(time) / self.unit)
     }
@@ -150,7 +149,6 @@ impl TimeIndex {
         self.unit > 1
     }
 
-    /// The keys of all times.
     pub(super) fn all(self) -> Range<Vec<u8>> {
         with_prefix(&self.prefix())
     }
@@ -201,33 +199,27 @@ pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
     key(Table::Record, &home(hash.slot), &["api-key/", &hex::encode(hash.digest)])
 }
 
-/// The claim on a piece of work.
 pub(super) fn lease_on(work: &Work) -> Vec<u8> {
     lease(work.queue().name(), work.id())
 }
 
-/// The slot of a key.
 pub(super) fn slot_of(key: &[u8]) -> Option<Slot> {
     let number = u16::from_str_radix(str::from_utf8(key.get(..CELL.len())?).ok()?, 16).ok()?;
     Slot::all().nth(number.into())
 }
 
-/// The keys of a table in a slot.
 pub(super) fn all_of(slot: Slot, table: Table) -> Range<Vec<u8>> {
     with_prefix(&key(table, &home(slot), &[]))
 }
 
-/// The hash of the key of an API key.
 pub(super) fn hash_of(key: &[u8]) -> Option<KeyHash> {
     Some(KeyHash { slot: slot_of(key)?, digest: hex::decode(rest_of(key)?).ok()?.try_into().ok()? })
 }
 
-/// The response of an idempotency key.
 pub(super) fn response(key: &IdempotencyKey) -> Vec<u8> {
     of_idempotency("response", key)
 }
 
-/// The claim on an idempotency key.
 pub(super) fn claim(key: &IdempotencyKey) -> Vec<u8> {
     of_idempotency("claim", key)
 }

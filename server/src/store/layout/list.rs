@@ -32,12 +32,10 @@ pub(super) struct List {
 }
 
 impl List {
-    /// A scope's payments.
     pub(super) fn payments(scope: &Scope) -> Self {
         Self { bits: Some(scope.clone()), ..Self::of_scope(scope, "payments") }
     }
 
-    /// A scope's events.
     pub(super) fn events(scope: &Scope) -> Self {
         Self::of_scope(scope, "events")
     }
@@ -47,7 +45,6 @@ impl List {
         Self::of_scope(scope, "transactions")
     }
 
-    /// A scope's deliveries.
     pub(super) fn deliveries(scope: &Scope) -> Self {
         Self::of_scope(scope, "deliveries")
     }
@@ -56,13 +53,11 @@ impl List {
         Self { head: keys::head_of_scope(scope), name, chunks: keys::chunks(scope, name), bits: None }
     }
 
-    /// The deliveries to an endpoint.
     pub(super) fn deliveries_to(scope: &Scope, endpoint: &WebhookId) -> Self {
         let chunks = keys::chunks(scope, &format!("deliveries.{endpoint}"));
         Self { head: keys::head_of_endpoint(scope, endpoint), name: "deliveries", chunks, bits: None }
     }
 
-    /// The deliveries of a payment's events.
     pub(super) fn deliveries_of(payment: &PaymentId) -> Self {
         Self::apart(keys::deliveries_of(payment), "deliveries")
     }
@@ -78,7 +73,6 @@ impl List {
         Self { head, name, chunks, bits: None }
     }
 
-    /// The key of a full chunk.
     pub(super) fn chunk(&self, number: u64) -> Vec<u8> {
         keys::numbered(&self.chunks, number)
     }
@@ -172,7 +166,6 @@ impl<'r> ReadList<'r> {
         Ok(low)
     }
 
-    /// The items of a range of positions.
     pub(super) async fn within(&mut self, positions: Range<u64>) -> Result<Vec<Vec<u8>>, StoreError> {
         self.at(&positions.collect::<Vec<_>>()).await
     }

@@ -46,7 +46,6 @@ impl Store {
         found.collect()
     }
 
-    /// A workspace by its id.
     pub(crate) async fn workspace(&self, id: &str) -> Result<Option<Workspace>> {
         let Ok(id) = id.parse::<WorkspaceId>() else { return Ok(None) };
         self.of(id.slot()).json(keys::workspace(&id)).await
@@ -61,7 +60,6 @@ impl Store {
         Ok(found)
     }
 
-    /// The workspace of a developer.
     pub(crate) async fn workspace_of(&self, developer: &DeveloperId) -> Result<Option<Workspace>> {
         let reads = self.of(developer.slot());
         let Some(id) = reads.one(keys::workspace_of(developer)).await? else { return Ok(None) };
@@ -72,7 +70,6 @@ impl Store {
         }
     }
 
-    /// A developer's app by its id.
     pub(crate) async fn app(&self, developer: &DeveloperId, id: &AppId) -> Result<Option<App>> {
         self.of(developer.slot()).json(keys::app(developer, id)).await
     }
@@ -88,7 +85,6 @@ impl Store {
         self.of_scope(scope).json(keys::log_part(scope, place)).await
     }
 
-    /// A gateway's stored token.
     pub(crate) async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
         self.of(Slot::FIRST).json(keys::gateway_token(name)).await
     }

@@ -9,7 +9,6 @@ use crate::{
     store::Migration,
 };
 
-/// A record that has a version.
 pub(super) trait Versioned {
     fn version(&self) -> u64;
 }
@@ -45,13 +44,11 @@ macro_rules! records {
     };
 }
 
-/// An API key under its hash.
 pub(super) struct KeyOf {
     pub(super) hash: KeyHash,
     pub(super) key: ApiKey,
 }
 
-/// A gateway's token.
 pub(super) struct TokenOf {
     pub(super) gateway: String,
     pub(super) token: StoredToken,

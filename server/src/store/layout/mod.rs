@@ -70,7 +70,6 @@ impl Store {
         Self { bytes, claims, looks: Looks::default(), keys: KeyCache::default() }
     }
 
-    /// Reads the cell of a slot.
     fn of(&self, slot: Slot) -> Reads<'_> {
         Reads::of(&*self.bytes, slot)
     }
@@ -105,7 +104,6 @@ impl Store {
     }
 }
 
-/// A store and the place where its bytes are.
 pub(crate) struct Placed<B> {
     store: Arc<Store>,
     pub(in crate::store) bytes: Arc<B>,

@@ -27,7 +27,6 @@ const PAYMENT: &str = "\",\"payment\":\n";
 /// Between the payment and the rest, which is the last line: it has no line break, as a merchant's metadata may.
 const REST: &str = "\n,\"session\":";
 
-/// A payment as it is stored.
 #[derive(Debug, Clone)]
 pub(super) struct StoredPayment<'s> {
     pub(super) session: Cow<'s, Session>,
@@ -35,7 +34,6 @@ pub(super) struct StoredPayment<'s> {
     pub(super) json: Cow<'s, RawJson>,
     /// Its position in the list of its scope's payments.
     pub(super) position: u64,
-    /// Its events, oldest first.
     pub(super) events: Vec<EventId>,
     /// Whether the last event's data is this payment.
     pub(super) is_data: bool,
@@ -65,7 +63,6 @@ struct Rest<'s> {
     is_data: bool,
 }
 
-/// The parts of a record.
 struct Parts<'r> {
     scope: &'r str,
     payment: &'r str,

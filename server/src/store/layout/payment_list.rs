@@ -80,7 +80,6 @@ impl Store {
     }
 }
 
-/// The payments of a scope as the API serves them.
 async fn served(reads: Reads<'_>, scope: &Scope, ids: &[PaymentId]) -> Result<Vec<(PaymentId, PaymentJson)>> {
     let keys: Vec<_> = ids.iter().map(keys::payment).collect();
     let records = reads.get(keys.clone()).await?;
@@ -115,7 +114,6 @@ async fn positions_within(
     Ok(within)
 }
 
-/// Positions of a list, highest first.
 enum Positions<'r> {
     All(Range<u64>),
     Bits(SetBits<'r>),

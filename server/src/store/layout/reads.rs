@@ -14,7 +14,6 @@ use crate::store::{
 /// How many values of a scan are read at a time.
 const PAGE: usize = 256;
 
-/// Reads values of a cell.
 #[derive(Clone, Copy)]
 pub(super) struct Reads<'b> {
     bytes: &'b dyn Bytes,
@@ -38,7 +37,6 @@ impl<'b> Reads<'b> {
         Ok(self.get(vec![key]).await?.pop().flatten())
     }
 
-    /// A record of JSON.
     pub(super) async fn json<T: DeserializeOwned>(self, key: Vec<u8>) -> Result<Option<T>, StoreError> {
         let value = self.one(key.clone()).await?;
         value.map(|value| parse(&key, &value)).transpose()
@@ -58,7 +56,6 @@ impl<'b> Reads<'b> {
         head_of(key, self.one(key.to_vec()).await?.as_deref())
     }
 
-    /// The first values of a range.
     pub(super) async fn range(self, keys: Range<Vec<u8>>, at_most: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.found(keys, false, at_most).await?.into_iter().collect()
     }
@@ -75,7 +72,6 @@ impl<'b> Reads<'b> {
         self.bytes.range(self.cell, keys, is_reversed, at_most).await
     }
 
-    /// All values of a range.
     pub(super) async fn all(self, keys: Range<Vec<u8>>) -> Result<Vec<KeyValue>, StoreError> {
         let mut scan = Scan::new(self, keys);
         let mut found = Vec::new();

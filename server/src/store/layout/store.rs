@@ -205,7 +205,6 @@ impl Store {
         Ok(found)
     }
 
-    /// A delivery by its id.
     pub(crate) async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
         Ok(delivery::read(self.of(id.slot()), std::slice::from_ref(id)).await?.pop())
     }

@@ -71,7 +71,6 @@ impl Store {
     }
 }
 
-/// A piece of work that is due.
 pub(super) struct Candidate {
     /// The key of its queue, by which work sorts.
     pub(super) key: Vec<u8>,

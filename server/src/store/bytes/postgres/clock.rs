@@ -46,7 +46,6 @@ impl DatabaseClock {
         Arc::new(Self { random: own, begun: Instant::now(), there: there.into() })
     }
 
-    /// Asks again and again.
     pub(in crate::store) async fn follow(&self, place: &Postgres) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -77,7 +76,6 @@ impl DatabaseClock {
         Ok(())
     }
 
-    /// Milliseconds since this began.
     fn elapsed(&self) -> i64 {
         i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX)
     }

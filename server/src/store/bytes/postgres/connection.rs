@@ -33,7 +33,6 @@ const DELETE_EACH: i64 = 1_000;
 const CHOOSE_PLANS: &str = "SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT FROM pg_extension WHERE \
                             extname = 'citus') THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false)";
 
-/// Makes connections to a cell.
 pub(super) struct CellConnector {
     pub(super) connector: Arc<Connector>,
     pub(super) cell: i32,
@@ -58,7 +57,6 @@ impl Connect for CellConnector {
     }
 }
 
-/// A connection to a cell.
 pub(super) struct CellConnection {
     session: Session,
     statements: Statements,
@@ -120,7 +118,6 @@ impl CellConnection {
         self.session.client().query(statement, &parameters).await
     }
 
-    /// Finds keys by statements that are sent together.
     async fn find(&self, keys: &[Vec<u8>]) -> Result<Found, Error> {
         let [records, entries, hot] = by_table(keys);
         let statements = &self.statements;
@@ -192,7 +189,6 @@ impl CellConnection {
         }
     }
 
-    /// Deletes the rows of old batches from time to time.
     async fn delete_old_batches(&self, newest: i64) {
         let up_to = newest - KEPT_BATCHES;
         if up_to > 0 && newest % DELETE_EACH == 0 {
@@ -204,7 +200,6 @@ impl CellConnection {
     }
 }
 
-/// The rows that a batch writes.
 struct Rows<'w> {
     new_records: (Column<'w>, Column<'w>),
     new_entries: (Column<'w>, Column<'w>),
@@ -243,7 +238,6 @@ impl<'w> Rows<'w> {
     }
 }
 
-/// The keys and the bodies of versions.
 type NewVersions<'w> = Vec<(Vec<u8>, &'w [u8])>;
 
 /// The versions of hot entries that a batch writes, and those that it deletes.

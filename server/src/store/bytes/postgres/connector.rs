@@ -33,7 +33,6 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// How long a host may take for the barrier.
 const BARRIER: Duration = Duration::from_secs(10);
 
-/// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Reading what may yet be undone by a failover. Any host that the URL accepts will do.
@@ -54,7 +53,6 @@ pub(super) struct Connector {
     backends: Mutex<HashMap<usize, Backend>>,
 }
 
-/// A host cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum HostError {
     #[error("{}", describe(.0))]
@@ -69,7 +67,6 @@ enum HostError {
     Behind(#[from] Behind),
 }
 
-/// No host can be used.
 #[derive(Debug)]
 pub(crate) struct Unreachable(Vec<(String, HostError)>);
 
@@ -79,7 +76,6 @@ impl Unreachable {
         self.0.iter().all(|(_, error)| matches!(error, HostError::Database(error) if is_lasting(error)))
     }
 
-    /// What to do.
     pub(crate) fn advice(&self) -> &'static str {
         let of_database = self.0.iter().find_map(|(_, error)| match error {
             HostError::Database(error) => advice(error),
@@ -187,7 +183,6 @@ impl Connector {
         Ok(session)
     }
 
-    /// Lets a connection pass the barrier.
     async fn pass(&self, host: &Host, session: &Session) -> Result<(), HostError> {
         match self.purpose {
             Purpose::Reading | Purpose::Writing => session.commit_something().await?,

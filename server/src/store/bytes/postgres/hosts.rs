@@ -5,7 +5,6 @@ use std::{io, net::IpAddr};
 use tokio::net::lookup_host;
 use tokio_postgres::{Config, config::Host as Name};
 
-/// A host.
 pub(super) struct Host {
     /// Its number in the URL.
     pub(super) nth: usize,
@@ -61,7 +60,6 @@ pub(super) fn of(config: &Config) -> Vec<Host> {
     (0..names.len().max(addresses.len())).map(host).collect()
 }
 
-/// Everything else of a configuration.
 fn without_hosts(config: &Config) -> Config {
     let mut one = Config::new();
     config.get_user().map(|user| one.user(user));

@@ -23,7 +23,6 @@ pub(super) const SERVER: &str = "payments-server";
 /// The name under which a migration connects.
 const MIGRATION: &str = "payments-server migrate";
 
-/// Others use the database.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{0} connections of payments-server to this database are open; stop its servers and commands, and run it again \

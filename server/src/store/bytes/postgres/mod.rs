@@ -69,7 +69,6 @@ const FRESH: Duration = Duration::from_millis(1500);
 /// How many changes of a cell wait; the next caller waits for a place.
 const QUEUE: usize = 4096;
 
-/// Bytes in a database.
 pub(crate) struct Postgres {
     target: Target,
     new: NewTables,
@@ -110,7 +109,6 @@ pub(in crate::store) type OnCommit = dyn Fn(usize, Duration) + Send + Sync;
 /// A batch that was the newest at some time or later.
 type Seen = (Instant, Batch);
 
-/// Waits until the connections of a place are closed.
 pub(crate) struct Closing(TaskTracker);
 
 impl Closing {
@@ -120,22 +118,16 @@ impl Closing {
     }
 }
 
-/// A database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// The database cannot be reached.
     #[error("the database cannot be reached: {0}; {advice}", advice = .0.advice())]
     Unreachable(#[from] Unreachable),
-    /// Its schema cannot be used.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// Others use it.
     #[error(transparent)]
     InUse(#[from] in_use::InUse),
-    /// It is a part of another store.
     #[error(transparent)]
     Unfinished(#[from] Unfinished),
-    /// It cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -196,7 +188,6 @@ impl Postgres {
         Ok(Prepared { session, cells })
     }
 
-    /// Serves from now on.
     pub(in crate::store) fn open(&self, cells: Vec<Held>) {
         self.cells.get_or_init(|| cells.into_iter().map(|held| self.start_cell(held)).collect());
         self.is_open.send_replace(true);
@@ -258,7 +249,6 @@ fn away() -> StoreError {
     StoreError::unavailable("the database cannot be reached")
 }
 
-/// The cell of a slot.
 fn cell_of<'c>(mut cells: impl Iterator<Item = (u16, &'c RangeInclusive<u16>)>, slot: Slot) -> Cell {
     // The cells have all slots.
     Cell(cells.find(|(_, slots)| slots.contains(&slot.number())).map_or(0, |(cell, _)| cell))

@@ -21,7 +21,6 @@ const LACKING: &str = "SELECT current_user::text, string_agg(format('GRANT %s ON
     WHERE NOT has_table_privilege(name, privilege) GROUP BY name) k HAVING count(*) > 0";
 
 impl Session {
-    /// Fails if the role lacks a privilege, and says how to grant it.
     pub(super) async fn prove_privileges(&self) -> Result<()> {
         let each =
             NEEDED.iter().flat_map(|(table, privileges)| privileges.iter().map(|privilege| (*table, *privilege)));

@@ -25,14 +25,12 @@ const TRIES: u32 = 10;
 /// How many batches lock the cell first, after another server was between two of ours.
 const LOCKING: u32 = 16;
 
-/// A locked cell.
 #[derive(Debug)]
 pub(super) struct Locked {
     pub(super) newest: Batch,
     pub(super) found: Found,
 }
 
-/// Why a step failed.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// Nothing was committed, the transaction is over, and the same batch may succeed.
@@ -77,7 +75,6 @@ pub(super) trait Steps: Send {
         writes: &Writes,
     ) -> impl Future<Output = Result<(), Failed>> + Send;
 
-    /// Ends the transaction without a commit.
     fn roll_back(&mut self) -> impl Future<Output = Result<(), Failed>> + Send;
 
     /// Locks the cell and commits an empty batch behind the newest. Tells which batch that is, and whether `unknown` was
@@ -289,7 +286,6 @@ impl Committer {
     }
 }
 
-/// The keys that a batch inserts.
 fn keys(writes: Writes) -> BTreeSet<Vec<u8>> {
     writes.inserted.into_iter().map(|(key, _)| key).collect()
 }

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::store::StoreError;
 
-/// How many connections read.
 const READERS: usize = 4;
 /// How long a read waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -84,7 +83,6 @@ impl Readers {
         }
     }
 
-    /// Fails if the role lacks a privilege that a server needs.
     pub(super) async fn prove_privileges(&self) -> Result<(), StoreError> {
         let session = self.session().await?;
         let proven = session.in_time(session.prove_privileges()).await;

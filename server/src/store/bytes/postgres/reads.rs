@@ -39,7 +39,6 @@ const HOT_RANGE: [&str; 2] = range!(
      AND substring(key FROM 1 FOR greatest(length(key) - 8, 0)) < $3"
 );
 
-/// Runs statements that read.
 pub(super) trait Rows: Sync {
     fn rows<'r>(
         &'r self,
@@ -54,7 +53,6 @@ impl Rows for Readers {
     }
 }
 
-/// The newest batch of a cell.
 pub(super) async fn newest(rows: &impl Rows, cell: i32) -> Result<Batch, StoreError> {
     let found = rows.rows(NEWEST, &[&cell]).await?;
     let Some(row) = found.first() else { return Ok(Batch { number: 0, tag: 0 }) };

@@ -23,7 +23,6 @@ const COUNT: &str = "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()
     RETURNING subject, begun_at, requests) \
     SELECT begun_at, greatest(now - begun_at, 0), requests FROM counted, clock ORDER BY subject";
 
-/// Drops windows that are over.
 const DROP: &str = "DELETE FROM request_window WHERE cell = 0 \
     AND begun_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1";
 

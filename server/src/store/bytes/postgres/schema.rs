@@ -21,22 +21,14 @@ const VERSION: i32 = 2;
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A cell and its slots.
 pub(in crate::store) type Held = (u16, RangeInclusive<u16>);
 
-/// The schema cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaError {
-    /// Another version made it.
     #[error("the database has schema {found}, and this program reads schema {VERSION}; use the version that made it")]
-    Other {
-        /// The database's version.
-        found: i32,
-    },
-    /// No server has used the database.
+    Other { found: i32 },
     #[error("the database has no store; name the right one with --database-url")]
     Missing,
-    /// The database refused.
     #[error("the schema cannot be made or read: {}", describe(.0))]
     Refused(#[from] Error),
 }
@@ -96,7 +88,6 @@ async fn make(session: &Session, schema: &str, new: NewTables) -> Result<Result<
     client.batch_execute("COMMIT").await.map(Ok)
 }
 
-/// Whether the tables of any version are there.
 pub(super) async fn is_there(session: &Session, schema: &str) -> Result<bool, SchemaError> {
     Ok(version(session, schema).await?.is_some())
 }
@@ -122,7 +113,6 @@ async fn version(session: &Session, schema: &str) -> Result<Option<i32>, Error> 
     rows.first().map_or(Ok(0), |row| row.try_get(0)).map(Some)
 }
 
-/// The cells that there are.
 pub(super) async fn held(session: &Session) -> Result<Vec<Held>, StoreError> {
     let sql = "SELECT cell, first_slot, last_slot FROM cell ORDER BY first_slot";
     let rows = session.query(sql, &[]).await?;

@@ -55,7 +55,6 @@ const BARRIER: &str = "UPDATE schema_version SET version = version";
 /// A connection. If it breaks, every call fails, and the outcome of a commit under way is unknown.
 pub(super) struct Session {
     client: Client,
-    /// Ends with the connection.
     closed: watch::Receiver<()>,
     /// Carries the connection, and closes it when it is dropped.
     task: AbortOnDropHandle<()>,
@@ -211,7 +210,6 @@ impl Session {
         is_fatal || self.is_closed()
     }
 
-    /// Returns when the connection is closed.
     pub(super) async fn closed(&self) {
         let mut closed = self.closed.clone();
         while closed.changed().await.is_ok() {}
@@ -223,7 +221,6 @@ impl Session {
         self.client.query(&statement, parameters).await
     }
 
-    /// A statement that is prepared.
     pub(super) fn known(&self, sql: &'static str) -> Option<Statement> {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
     }

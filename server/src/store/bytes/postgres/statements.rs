@@ -38,15 +38,11 @@ macro_rules! newest_version {
     };
 }
 
-/// The newest batch.
 pub(super) const NEWEST: &str = "SELECT batch, tag FROM batch WHERE cell = $1 ORDER BY batch DESC LIMIT 1";
-/// Records by their keys.
 pub(super) const RECORDS: &str =
     concat!(each_key!(), "(SELECT key, body FROM record WHERE cell = $1 AND key = k.key OFFSET 0) f");
-/// Entries by their keys.
 pub(super) const ENTRIES: &str =
     concat!(each_key!(), "(SELECT key, body FROM entry WHERE cell = $1 AND key = k.key OFFSET 0) f");
-/// Hot entries by their keys.
 pub(super) const HOT: &str = concat!(each_key!(), newest_version!());
 
 statements! {

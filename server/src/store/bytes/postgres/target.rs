@@ -22,14 +22,12 @@ const SOCKETS: &str = "/run/postgresql";
 /// How long a host may be silent on the network.
 pub(super) const HOST_LOST: Duration = Duration::from_secs(5);
 
-/// A database and the way to it.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// As the URL says: any host of it.
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     pub(super) schema: String,
-    /// Which host is the primary.
     pub(super) primary: Arc<Primary>,
     /// Held by the connection that looks for another primary.
     pub(super) lookout: Arc<Mutex<()>>,
@@ -41,25 +39,12 @@ pub(crate) struct Target {
 /// A database URL cannot be used. No message quotes the URL, which may hold a password.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
-    /// It does not parse.
     #[error("the database URL is invalid: {0}; write postgres://USER@HOST:PORT/DATABASE")]
     Invalid(String),
-    /// The file with the password cannot be read.
     #[error("the file {path} with the database's password cannot be read: {error}")]
-    Password {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        error: io::Error,
-    },
-    /// The certificates cannot be read.
+    Password { path: String, error: io::Error },
     #[error("the certificates in {path} cannot be read: {what}; name a PEM file with sslrootcert")]
-    Certificates {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        what: String,
-    },
+    Certificates { path: String, what: String },
 }
 
 impl Target {
@@ -102,7 +87,6 @@ impl Target {
         self.trips.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Whether a URL holds a password.
     pub(crate) fn has_password(url: &str) -> bool {
         own_parameters(url).0.parse::<Config>().is_ok_and(|config| config.get_password().is_some())
     }

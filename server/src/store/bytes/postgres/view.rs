@@ -26,7 +26,6 @@ pub(super) struct Stored {
     pub(super) batch: i64,
 }
 
-/// What was found under keys.
 pub(super) type Found = Vec<(Vec<u8>, Option<Stored>)>;
 
 /// What is known of a cell while its lock is held, or was known at the end of this server's last batch.
@@ -87,7 +86,6 @@ impl Known {
     }
 }
 
-/// What a batch does to a key.
 #[derive(Debug)]
 struct Write {
     /// `None` removes.
@@ -96,7 +94,6 @@ struct Write {
     overwrites: bool,
 }
 
-/// A hot entry that a batch writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HotWrite {
     pub(super) key: Vec<u8>,
@@ -125,7 +122,6 @@ impl Writes {
     }
 }
 
-/// What came of the decisions of a batch.
 pub(super) struct Plan {
     /// What the server has kept, and decisions have read.
     pub(super) kept: BTreeSet<Vec<u8>>,

@@ -20,14 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two tries to connect.
 const RECONNECT: Duration = Duration::from_millis(200);
 
-/// Makes connections to a cell.
 pub(super) trait Connect: Send + 'static {
     type Steps: Steps;
     /// Says what is wrong if the database cannot be reached.
     fn connect(&self) -> impl Future<Output = Result<Self::Steps, String>> + Send;
 }
 
-/// A change, and where its outcome goes.
 pub(super) struct Waiting {
     pub(super) decision: Decision,
     /// Whether it must be durable when it is answered.

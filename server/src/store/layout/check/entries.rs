@@ -22,7 +22,6 @@ use crate::{
     store::{StoreError, leases::Held},
 };
 
-/// What is wrong with an entry of no record.
 const OF_NOTHING: &str = "follows from no record";
 
 impl Check<'_> {
@@ -258,7 +257,6 @@ impl Check<'_> {
         }
     }
 
-    /// A block of a status's bits.
     async fn block(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let name = key.len().checked_sub(9).and_then(|end| keys::rest_of(&key[..end]));
         let parts = name.and_then(|name| Some((keys::scope_of(name)?, Status::from(name.rsplit('/').next()?))));

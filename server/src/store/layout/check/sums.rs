@@ -47,7 +47,6 @@ impl Sums {
         }
     }
 
-    /// A head that was found.
     pub(super) fn head(&mut self, key: Vec<u8>, head: &Head) {
         for (name, sum) in &head.sums {
             self.stored.insert((key.clone(), name.clone()), *sum);
@@ -62,7 +61,6 @@ impl Sums {
         }
     }
 
-    /// The totals of a day that were found.
     pub(super) fn day(&mut self, key: Vec<u8>, totals: DayTotals) {
         *self.stored_days.entry(key).or_default() += totals;
     }
