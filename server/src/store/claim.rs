@@ -64,34 +64,28 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    pub(crate) fn queue(&self) -> Queue {
+    fn parts(&self) -> (Queue, &str, Slot) {
         match self {
-            Self::FanOut(_) => Queue::FanOut,
-            Self::Lane(_) => Queue::Lanes,
-            Self::Retry(_) => Queue::Retries,
-            Self::Expiry(_) => Queue::Expiry,
-            Self::GatewayCheck(_) => Queue::GatewayChecks,
+            Self::FanOut(id) => (Queue::FanOut, id.as_str(), id.slot()),
+            Self::Lane(id) => (Queue::Lanes, id.as_str(), id.slot()),
+            Self::Retry(id) => (Queue::Retries, id.as_str(), id.slot()),
+            Self::Expiry(id) => (Queue::Expiry, id.as_str(), id.slot()),
+            Self::GatewayCheck(id) => (Queue::GatewayChecks, id.as_str(), id.slot()),
         }
+    }
+
+    pub(crate) fn queue(&self) -> Queue {
+        self.parts().0
     }
 
     /// The id of what it is done to.
     pub(crate) fn id(&self) -> &str {
-        match self {
-            Self::FanOut(id) => id.as_str(),
-            Self::Lane(id) => id.as_str(),
-            Self::Retry(id) => id.as_str(),
-            Self::Expiry(id) | Self::GatewayCheck(id) => id.as_str(),
-        }
+        self.parts().1
     }
 
     /// The slot of the developer whose work it is.
     pub(crate) fn slot(&self) -> Slot {
-        match self {
-            Self::FanOut(id) => id.slot(),
-            Self::Lane(id) => id.slot(),
-            Self::Retry(id) => id.slot(),
-            Self::Expiry(id) | Self::GatewayCheck(id) => id.slot(),
-        }
+        self.parts().2
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::{
     task,
 };
 
-use super::{AtRest, Bytes, Cell, Decision, KeyValue, Table, View, now};
+use super::{AtRest, Bytes, Cell, Decision, KeyValue, Table, View};
 use crate::store::{Backups, StoreError};
 
 /// The format of the keys and values. A store of another one is not opened.
@@ -83,10 +83,6 @@ impl Bytes for Journaled {
 impl AtRest for Journaled {
     fn count(&self) -> Result<u64, StoreError> {
         Ok(self.0.count() as u64)
-    }
-
-    fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        now(read)
     }
 }
 

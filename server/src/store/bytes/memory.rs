@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{AtRest, Bytes, Cell, Decision, KeyValue, View, now};
+use super::{AtRest, Bytes, Cell, Decision, KeyValue, View};
 use crate::store::StoreError;
 
 /// One cell in memory.
@@ -110,10 +110,6 @@ impl Bytes for Memory {
 impl AtRest for Memory {
     fn count(&self) -> Result<u64, StoreError> {
         Ok(self.values().len() as u64)
-    }
-
-    fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        now(read)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     delivery::StoredDelivery,
-    draft::{Draft, Refused},
+    draft::Draft,
     entry::{Record, day_number},
     event::{Pending, StoredEvent, StoredMoney, balance_of},
     keys,
@@ -17,12 +17,12 @@ use super::{
 };
 use crate::{
     domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope},
-    store::{Change, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write},
+    store::{Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write},
 };
 
 impl Draft<'_> {
     /// Writes a change, if its conditions hold.
-    pub(super) fn apply(&mut self, change: &Change) -> Result<Committed, Refused> {
+    pub(super) fn apply(&mut self, change: &Change) -> Result<Committed, CommitError> {
         let keep = change.idempotency.as_ref();
         let mut outcome = keep.map_or(Ok(()), |keep| self.keep(keep, &change.writes)).map(|()| false);
         // Those behind the first that fails too: a place that does not know yet what they read learns it from one run.
@@ -34,7 +34,7 @@ impl Draft<'_> {
     }
 
     /// Returns whether an event became pending.
-    fn write(&mut self, write: &Write) -> Result<bool, Refused> {
+    fn write(&mut self, write: &Write) -> Result<bool, CommitError> {
         match write {
             Write::Workspace(it) => self.put_next(it)?,
             Write::ApiKey(hash, key) => {
@@ -67,17 +67,17 @@ impl Draft<'_> {
     }
 
     /// Writes a record that must follow a version.
-    fn put_next<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), Refused> {
+    fn put_next<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), CommitError> {
         let before = self.json(&record.key())?;
         self.follow(before, record)
     }
 
-    fn follow<R: Record + Versioned>(&mut self, before: Option<R>, record: &R) -> Result<(), Refused> {
+    fn follow<R: Record + Versioned>(&mut self, before: Option<R>, record: &R) -> Result<(), CommitError> {
         check_follows(before.as_ref().map(Versioned::version), before_of(record.version()))?;
         self.replace(before.as_ref(), record)
     }
 
-    fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize) -> Result<(), Refused> {
+    fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize) -> Result<(), CommitError> {
         let count = self.head(&keys::head_of_scope(&endpoint.scope()))?.sum(ENDPOINTS);
         if usize::try_from(count).unwrap_or_default() >= at_most {
             return Err(Conflict::TooManyEndpoints { at_most }.into());
@@ -86,7 +86,7 @@ impl Draft<'_> {
     }
 
     /// Returns whether its event became pending.
-    fn payment(&mut self, write: &PaymentWrite) -> Result<bool, Refused> {
+    fn payment(&mut self, write: &PaymentWrite) -> Result<bool, CommitError> {
         let PaymentWrite { session, json, postings, event, unique, .. } = write;
         let (scope, key) = (session.scope(), keys::payment(&session.payment.id));
         let before = match self.get(&key)? {
@@ -127,7 +127,7 @@ impl Draft<'_> {
     }
 
     /// Writes the data of a payment's last event to the event, since the payment moves on.
-    fn write_out(&mut self, payment: &StoredPayment<'_>) -> Result<(), Refused> {
+    fn write_out(&mut self, payment: &StoredPayment<'_>) -> Result<(), CommitError> {
         let Some(id) = payment.events.last() else { return Ok(()) };
         let key = keys::event(id);
         let missing = || StoreError::corrupt(&key, "the last event of its payment is not there");
@@ -143,7 +143,7 @@ impl Draft<'_> {
         scope: &Scope,
         event: &EventWrite,
         is_data: bool,
-    ) -> Result<StoredEvent, Refused> {
+    ) -> Result<StoredEvent, CommitError> {
         let PaymentWrite { session, postings, .. } = write;
         let EventWrite { id, kind, created_at, data } = event;
         let payment = &session.payment;
@@ -172,7 +172,7 @@ impl Draft<'_> {
         moved: &MoneyMove,
         postings: Vec<payments_core::Posting>,
         day: u32,
-    ) -> Result<StoredMoney, Refused> {
+    ) -> Result<StoredMoney, CommitError> {
         let head = self.head(&keys::head_of_scope(scope))?;
         let balance = |currency| head.sum(&balance_of(currency, LedgerAccount::Merchant));
         let before = BothBalances { bdt: balance(Currency::Bdt), usd: balance(Currency::Usd) };
@@ -182,7 +182,7 @@ impl Draft<'_> {
     }
 
     /// Records that fan-out has handled the endpoints up to `after`, or all of them if it is `None`.
-    fn fanned_out(&mut self, event: &EventId, after: Option<&WebhookId>) -> Result<(), Refused> {
+    fn fanned_out(&mut self, event: &EventId, after: Option<&WebhookId>) -> Result<(), CommitError> {
         let stored: Option<StoredEvent> = self.json(&keys::event(event))?;
         let Some(before) = stored.filter(|stored| stored.pending.is_some()) else { return Ok(()) };
         let pending = after.map(|after| Pending { after: Some(after.clone()) });
@@ -191,7 +191,7 @@ impl Draft<'_> {
     }
 
     /// The data of an event; `None` if it is not there.
-    pub(super) fn data_of(&mut self, event: &EventId) -> Result<Option<RawJson>, Refused> {
+    pub(super) fn data_of(&mut self, event: &EventId) -> Result<Option<RawJson>, CommitError> {
         let Some(stored) = self.json::<StoredEvent>(&keys::event(event))? else { return Ok(None) };
         if stored.data.is_some() {
             return Ok(stored.data);
@@ -201,7 +201,7 @@ impl Draft<'_> {
         Ok(StoredPayment::parse(&key, &record)?.data_of(event))
     }
 
-    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), Refused> {
+    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
         let key = keys::delivery(&outgoing.delivery.id);
         let stored: Option<StoredDelivery> = self.json(&key)?;
         check_follows(stored.map(|it| it.delivery.version), before_of(outgoing.version))?;
@@ -213,7 +213,7 @@ impl Draft<'_> {
         self.replace(None, &StoredDelivery { positions, is_passed: false, delivery })
     }
 
-    fn delivery_changed(&mut self, outgoing: &Outgoing) -> Result<(), Refused> {
+    fn delivery_changed(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
         let key = keys::delivery(&outgoing.delivery.id);
         let stored: Option<StoredDelivery> = self.json(&key)?;
         let Some(before) = stored.filter(|it| before_of(outgoing.version) == Some(it.delivery.version)) else {
@@ -231,7 +231,7 @@ impl Draft<'_> {
     }
 
     /// Redacts the bodies of a delivery, if it was made before a time. `whole` is the delivery with its payload.
-    pub(super) fn redact(&mut self, whole: &Outgoing, before: Timestamp) -> Result<(), Refused> {
+    pub(super) fn redact(&mut self, whole: &Outgoing, before: Timestamp) -> Result<(), CommitError> {
         let id: &DeliveryId = &whole.delivery.id;
         let key = keys::delivery(id);
         let Some(stored) = self.json::<StoredDelivery>(&key)?.filter(|it| !it.is_passed) else { return Ok(()) };
@@ -254,7 +254,7 @@ fn before_of(version: u64) -> Option<u64> {
 }
 
 /// Checks that a record is at this version, or not there if it is `None`.
-fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), Refused> {
+fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), CommitError> {
     if stored == after || planted!(VersionIgnored) { Ok(()) } else { Err(Conflict::Stale.into()) }
 }
 

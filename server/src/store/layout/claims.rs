@@ -17,11 +17,11 @@ use payments_core::{PaymentId, Timestamp, WebhookId};
 
 use super::{
     Store,
-    draft::{Draft, Refused},
+    draft::Draft,
     keys, store_error,
     work::{Candidate, DueWork, due_after},
 };
-use crate::store::{Claim, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
+use crate::store::{Claim, CommitError, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
 
 #[derive(Clone)]
 pub(crate) enum Claims {
@@ -248,7 +248,7 @@ fn claim_each<E>(
 
 impl Claims {
     /// Whether all these claims count.
-    pub(super) fn hold(&self, draft: &mut Draft<'_>, claims: &[Claim]) -> Result<bool, Refused> {
+    pub(super) fn hold(&self, draft: &mut Draft<'_>, claims: &[Claim]) -> Result<bool, CommitError> {
         let mut hold = true;
         for claim in claims {
             hold &= match self {
@@ -261,13 +261,13 @@ impl Claims {
 }
 
 impl Draft<'_> {
-    fn held_on(&mut self, work: &Work) -> Result<Option<Held>, Refused> {
+    fn held_on(&mut self, work: &Work) -> Result<Option<Held>, CommitError> {
         let key = keys::lease_on(work);
         let Some(value) = self.get(&key)? else { return Ok(None) };
         Ok(Some(Held::decode(&value).ok_or_else(|| StoreError::corrupt(&key, "it is no lease"))?))
     }
 
-    fn claim(&mut self, work: &Work, epoch: u64, lease: &Lease) -> Result<Option<Claim>, Refused> {
+    fn claim(&mut self, work: &Work, epoch: u64, lease: &Lease) -> Result<Option<Claim>, CommitError> {
         let is_held = self.held_on(work)?.is_some_and(|held| held.runs_under(lease));
         Ok((!is_held).then(|| self.give(work, epoch, lease)))
     }
@@ -277,11 +277,11 @@ impl Draft<'_> {
         Claim { work: work.clone(), epoch }
     }
 
-    fn holds(&mut self, claim: &Claim) -> Result<bool, Refused> {
+    fn holds(&mut self, claim: &Claim) -> Result<bool, CommitError> {
         Ok(self.held_on(&claim.work)?.is_some_and(|held| held.epoch == claim.epoch))
     }
 
-    fn release(&mut self, claim: &Claim) -> Result<(), Refused> {
+    fn release(&mut self, claim: &Claim) -> Result<(), CommitError> {
         if self.holds(claim)? {
             self.remove(keys::lease_on(&claim.work));
         }

@@ -16,26 +16,8 @@ use super::{
 };
 use crate::{
     domain::{DayTotals, Scope},
-    store::{CommitError, Conflict, StoreError, bytes::View},
+    store::{CommitError, StoreError, bytes::View},
 };
-
-#[derive(Debug)]
-pub(super) enum Refused {
-    Conflict(Conflict),
-    Failed(StoreError),
-}
-
-impl From<Conflict> for Refused {
-    fn from(conflict: Conflict) -> Self {
-        Self::Conflict(conflict)
-    }
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error)
-    }
-}
 
 /// The values as a change leaves them so far.
 pub(super) struct Draft<'v> {
@@ -60,7 +42,7 @@ impl<'v> Draft<'v> {
         self.view.get(key)
     }
 
-    pub(super) fn json<T: DeserializeOwned>(&mut self, key: &[u8]) -> Result<Option<T>, Refused> {
+    pub(super) fn json<T: DeserializeOwned>(&mut self, key: &[u8]) -> Result<Option<T>, CommitError> {
         Ok(self.get(key)?.map(|value| parse(key, &value)).transpose()?)
     }
 
@@ -73,7 +55,7 @@ impl<'v> Draft<'v> {
     }
 
     /// A head, which may be changed.
-    pub(super) fn head(&mut self, key: &[u8]) -> Result<&mut Head, Refused> {
+    pub(super) fn head(&mut self, key: &[u8]) -> Result<&mut Head, CommitError> {
         if !self.heads.contains_key(key) {
             let head = head_of(key, self.view.get(key)?.as_deref())?;
             self.heads.insert(key.to_vec(), head);
@@ -82,12 +64,12 @@ impl<'v> Draft<'v> {
     }
 
     /// The length of a list: the position of its next item.
-    pub(super) fn count(&mut self, list: &List) -> Result<u64, Refused> {
+    pub(super) fn count(&mut self, list: &List) -> Result<u64, CommitError> {
         let head = self.head(&list.head)?;
         Ok(list.tail(head).map_or(0, super::head::Tail::count))
     }
 
-    pub(super) fn add(&mut self, entry: Entry) -> Result<(), Refused> {
+    pub(super) fn add(&mut self, entry: Entry) -> Result<(), CommitError> {
         match entry {
             Entry::Key { key, value } => self.put(key, value),
             Entry::At { index, time, owner } => {
@@ -131,7 +113,7 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, entry: Entry) -> Result<(), Refused> {
+    pub(super) fn take(&mut self, entry: Entry) -> Result<(), CommitError> {
         match entry {
             Entry::Key { key, .. } => self.remove(key),
             Entry::At { index, time, owner } => {
@@ -161,7 +143,7 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    fn push(&mut self, list: &List, position: u64, item: &[u8]) -> Result<(), Refused> {
+    fn push(&mut self, list: &List, position: u64, item: &[u8]) -> Result<(), CommitError> {
         let head = self.head(&list.head)?;
         let tail = head.lists.entry(list.name.to_owned()).or_default();
         if tail.count() != position {
@@ -178,7 +160,7 @@ impl<'v> Draft<'v> {
     }
 
     /// Sets or clears the bit of a payment: in the head while the payment is in the tail of its list, then in a block.
-    fn set_bit(&mut self, scope: &Scope, status: &Status, position: u64, is_set: bool) -> Result<(), Refused> {
+    fn set_bit(&mut self, scope: &Scope, status: &Status, position: u64, is_set: bool) -> Result<(), CommitError> {
         let list = List::payments(scope);
         let head = self.head(&list.head)?;
         let before = list.tail(head).map_or(0, |tail| tail.before);
@@ -203,7 +185,7 @@ impl<'v> Draft<'v> {
     }
 
     /// Moves the bits of payments whose chunk of the list is full from the head to blocks.
-    fn move_windows(&mut self, scope: &Scope, chunk: u64) -> Result<(), Refused> {
+    fn move_windows(&mut self, scope: &Scope, chunk: u64) -> Result<(), CommitError> {
         let windows = std::mem::take(&mut self.head(&keys::head_of_scope(scope))?.windows);
         for (status, window) in windows {
             let status = Status::from(&*status);
@@ -218,7 +200,7 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    fn add_to_day(&mut self, key: Vec<u8>, added: DayTotals) -> Result<(), Refused> {
+    fn add_to_day(&mut self, key: Vec<u8>, added: DayTotals) -> Result<(), CommitError> {
         let mut totals = match self.get(&key)? {
             Some(value) => {
                 read_day(&mut Reader(&value)).ok_or_else(|| StoreError::corrupt(&key, "no totals of a day"))?
@@ -230,14 +212,5 @@ impl<'v> Draft<'v> {
         push_day(&mut value, &totals);
         self.put(key, value);
         Ok(())
-    }
-}
-
-impl From<Refused> for CommitError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Conflict(conflict) => Self::Conflict(conflict),
-            Refused::Failed(error) => Self::Store(error),
-        }
     }
 }

@@ -6,11 +6,14 @@
 use payments_core::{Currency, Day, Status, Timestamp, WebhookId};
 
 use super::{
-    draft::{Draft, Refused},
+    draft::Draft,
     keys::{self, TimeIndex},
     list::List,
 };
-use crate::domain::{DayTotals, Scope};
+use crate::{
+    domain::{DayTotals, Scope},
+    store::{CommitError, StoreError},
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -40,19 +43,19 @@ pub(super) trait Record {
 
 impl Draft<'_> {
     /// Puts a record in the place of another one with its key, or of none.
-    pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), Refused> {
+    pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), CommitError> {
         let key = after.key();
-        let text = after.text().map_err(|error| crate::store::StoreError::corrupt(&key, error))?;
+        let text = after.text().map_err(|error| StoreError::corrupt(&key, error))?;
         self.put(key, text);
         self.change_entries(before.map(Record::entries).unwrap_or_default(), after.entries())
     }
 
-    pub(super) fn delete<R: Record>(&mut self, record: &R) -> Result<(), Refused> {
+    pub(super) fn delete<R: Record>(&mut self, record: &R) -> Result<(), CommitError> {
         self.remove(record.key());
         self.change_entries(record.entries(), Vec::new())
     }
 
-    fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), Refused> {
+    fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), CommitError> {
         before.retain(|entry| match after.iter().position(|it| it == entry) {
             Some(same) => {
                 after.remove(same);

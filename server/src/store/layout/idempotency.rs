@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Store,
-    draft::{Draft, Refused},
+    draft::Draft,
     entry::{Entry, Record},
     event,
     keys::{self, CLAIMS, RESPONSES},
 };
 use crate::{
     domain::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse},
-    store::{ClaimEnd, Conflict, NewResponse, StoreError, Write},
+    store::{ClaimEnd, CommitError, Conflict, NewResponse, StoreError, Write},
 };
 
 /// A response as it is stored: its body, or the event that has the same data.
@@ -86,7 +86,7 @@ impl Store {
 
 impl Draft<'_> {
     /// Stores the response of a change with these writes.
-    pub(super) fn keep(&mut self, keep: &NewResponse, writes: &[Write]) -> Result<(), Refused> {
+    pub(super) fn keep(&mut self, keep: &NewResponse, writes: &[Write]) -> Result<(), CommitError> {
         let NewResponse { key, fingerprint, created_at, body, claim } = keep;
         let before = self.check_unused(key, *created_at)?;
         self.end_claim(key, claim)?;
@@ -102,7 +102,7 @@ impl Draft<'_> {
     }
 
     /// Checks that a key has no valid response. Returns one that is no longer valid.
-    fn check_unused(&mut self, key: &IdempotencyKey, now: Timestamp) -> Result<Option<KeptResponse>, Refused> {
+    fn check_unused(&mut self, key: &IdempotencyKey, now: Timestamp) -> Result<Option<KeptResponse>, CommitError> {
         let at = keys::response(key);
         let Some(kept) = self.json::<KeptResponse>(&at)? else { return Ok(None) };
         if !StoredResponse::is_fresh_at(kept.created_at, now) {
@@ -113,7 +113,7 @@ impl Draft<'_> {
     }
 
     /// Claims a key, if it is unused and no lease on it runs.
-    pub(super) fn claim_key(&mut self, key: &IdempotencyKey, claim: &KeyClaim) -> Result<(), Refused> {
+    pub(super) fn claim_key(&mut self, key: &IdempotencyKey, claim: &KeyClaim) -> Result<(), CommitError> {
         self.check_unused(key, claim.claimed_at)?;
         let held = self.held(key)?;
         match held {
@@ -125,7 +125,7 @@ impl Draft<'_> {
     }
 
     /// Ends the claim on a key whose response is stored. Pruning may have removed it already.
-    fn end_claim(&mut self, key: &IdempotencyKey, end: &ClaimEnd) -> Result<(), Refused> {
+    fn end_claim(&mut self, key: &IdempotencyKey, end: &ClaimEnd) -> Result<(), CommitError> {
         if *end == ClaimEnd::NotClaimed {
             return Ok(());
         }
@@ -137,20 +137,20 @@ impl Draft<'_> {
     }
 
     /// Ends a claim, if it is still held.
-    pub(super) fn release_key(&mut self, key: &IdempotencyKey, token: &ClaimToken) -> Result<(), Refused> {
+    pub(super) fn release_key(&mut self, key: &IdempotencyKey, token: &ClaimToken) -> Result<(), CommitError> {
         match self.held(key)? {
             Some(held) if held.claim.token == *token => self.delete(&held),
             _ => Ok(()),
         }
     }
 
-    fn held(&mut self, key: &IdempotencyKey) -> Result<Option<ClaimOn>, Refused> {
+    fn held(&mut self, key: &IdempotencyKey) -> Result<Option<ClaimOn>, CommitError> {
         let claim = self.json(&keys::claim(key))?;
         Ok(claim.map(|claim| ClaimOn { key: key.clone(), claim }))
     }
 
     /// Drops the claim at a key.
-    pub(super) fn drop_claim(&mut self, at: &[u8]) -> Result<(), Refused> {
+    pub(super) fn drop_claim(&mut self, at: &[u8]) -> Result<(), CommitError> {
         match keys::idempotency_key(at).map(|key| self.held(&key)).transpose()?.flatten() {
             Some(held) => self.delete(&held),
             None => Ok(()),
@@ -158,7 +158,7 @@ impl Draft<'_> {
     }
 
     /// Drops the response or claim at a key, if it is still older than a time.
-    pub(super) fn drop_if_older(&mut self, at: &[u8], before: Timestamp) -> Result<(), Refused> {
+    pub(super) fn drop_if_older(&mut self, at: &[u8], before: Timestamp) -> Result<(), CommitError> {
         let Some(key) = keys::idempotency_key(at) else { return Ok(()) };
         match keys::kind_of(at) {
             Some((_, "response")) => match self.json::<KeptResponse>(at)? {

@@ -43,12 +43,7 @@ use std::{
 use payments_core::Slot;
 
 pub(crate) use self::claims::Claims;
-use self::{
-    draft::{Draft, Refused},
-    key_cache::KeyCache,
-    looks::Looks,
-    reads::Reads,
-};
+use self::{draft::Draft, key_cache::KeyCache, looks::Looks, reads::Reads};
 use super::{
     CommitError, Conflict, StoreError,
     bytes::{Bytes, Cell, Decision, Table, View},
@@ -92,7 +87,7 @@ impl Store {
         &self,
         cell: Cell,
         is_synced: bool,
-        decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
+        decide: impl Fn(&mut Draft<'_>) -> Result<T, CommitError> + Send + 'static,
     ) -> Result<T, CommitError> {
         let (decision, outcome) = decision(self.bytes.packs(), decide);
         if is_synced {
@@ -145,7 +140,7 @@ type Outcome<T> = Arc<Mutex<Option<Result<T, Conflict>>>>;
 /// A decision over a view, and where it leaves its outcome.
 fn decision<T: Send + 'static>(
     packs: bool,
-    decide: impl Fn(&mut Draft<'_>) -> Result<T, Refused> + Send + 'static,
+    decide: impl Fn(&mut Draft<'_>) -> Result<T, CommitError> + Send + 'static,
 ) -> (Decision, Outcome<T>) {
     let outcome = Outcome::default();
     let decided = Arc::clone(&outcome);
@@ -156,8 +151,8 @@ fn decision<T: Send + 'static>(
                 draft.finish();
                 Ok(outcome)
             }
-            Err(Refused::Conflict(conflict)) => Err(conflict),
-            Err(Refused::Failed(error)) => return Err(error),
+            Err(CommitError::Conflict(conflict)) => Err(conflict),
+            Err(CommitError::Store(error)) => return Err(error),
         };
         let is_accepted = outcome.is_ok();
         *decided.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);

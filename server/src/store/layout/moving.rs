@@ -4,16 +4,9 @@
 
 use payments_core::Slot;
 
-use super::{
-    Store,
-    draft::{Draft, Refused},
-    entry::Entry,
-    keys,
-    kinds::entries_of,
-    store_error,
-};
+use super::{Store, draft::Draft, entry::Entry, keys, kinds::entries_of, store_error};
 use crate::store::{
-    Result,
+    CommitError, Result,
     bytes::{CELL, KeyValue, Table},
 };
 
@@ -51,7 +44,7 @@ impl Store {
 }
 
 impl Draft<'_> {
-    fn take_in(&mut self, key: &[u8], value: &[u8]) -> Result<(), Refused> {
+    fn take_in(&mut self, key: &[u8], value: &[u8]) -> Result<(), CommitError> {
         if self.get(key)?.is_some() {
             return Ok(());
         }
@@ -63,7 +56,7 @@ impl Draft<'_> {
     }
 
     /// Adds what a cell has of all its slots.
-    fn add_to_cell(&mut self, entry: Entry) -> Result<(), Refused> {
+    fn add_to_cell(&mut self, entry: Entry) -> Result<(), CommitError> {
         match entry {
             Entry::Key { ref key, .. } | Entry::Sum { head: ref key, .. } if key.starts_with(CELL) => self.add(entry),
             Entry::At { .. } => self.add(entry),

@@ -104,9 +104,7 @@ impl<'b> DueWork<'b> {
                 return Ok(Some(due));
             }
             let Some((key, value)) = self.scan.next().await? else { return Ok(None) };
-            let works = due_of(self.queue, &key, &value).into_iter();
-            let found: Vec<_> = works.map(|(work, payment)| Candidate { key: key.clone(), work, payment }).collect();
-            self.of_key = found.into_iter();
+            self.of_key = due_of(self.queue, &key, &value).into_iter();
         }
     }
 }
@@ -118,19 +116,16 @@ pub(super) async fn due_after(reads: Reads<'_>, queue: Queue, now: Timestamp) ->
     Ok(first.first().and_then(|(key, _)| index.time_of(key)))
 }
 
-/// The work that a key of a queue names, and the payment whose work is done in order.
-fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<(Work, Option<PaymentId>)> {
-    match queue {
+/// The work that a key of a queue names.
+fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Candidate> {
+    let works = match by_time(queue) {
+        Some(_) => works_at(queue, key, value),
         // An unreadable one too: reading it says what is wrong, and does not stop the others.
-        Queue::FanOut => {
-            let payment = str::from_utf8(value).ok().and_then(|id| id.parse().ok());
-            keys::id_at_end(key).map(|id| (Work::FanOut(id), payment)).into_iter().collect()
-        }
-        Queue::Lanes => keys::id_at_end(key).map(|id| (Work::Lane(id), None)).into_iter().collect(),
-        Queue::Retries | Queue::Expiry | Queue::GatewayChecks => {
-            works_at(queue, key, value).into_iter().map(|work| (work, None)).collect()
-        }
-    }
+        None => keys::rest_of(key).and_then(|id| queue.work(id)).into_iter().collect(),
+    };
+    let payment: Option<PaymentId> =
+        str::from_utf8(value).ok().filter(|_| queue == Queue::FanOut).and_then(|id| id.parse().ok());
+    works.into_iter().map(|work| Candidate { key: key.to_vec(), work, payment: payment.clone() }).collect()
 }
 
 fn works_at(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Work> {

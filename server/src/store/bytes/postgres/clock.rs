@@ -12,7 +12,7 @@ use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Row;
 
-use super::{Postgres, session::Session};
+use super::{Postgres, reads::Rows as _, session::Session};
 use crate::{ambient::Ambient, store::Result};
 
 /// How often the database is asked.
@@ -52,8 +52,8 @@ impl DatabaseClock {
         loop {
             ticks.tick().await;
             let asked = self.elapsed();
-            let answer = place.readers.one(CLOCK, &[]).await;
-            if let Err(error) = answer.and_then(|row| self.set(asked, row)) {
+            let answer = place.readers.rows(CLOCK, &[]).await;
+            if let Err(error) = answer.and_then(|rows| self.set(asked, &rows)) {
                 tracing::warn!(%error, "the database's clock cannot be read; this server counts on until it can");
             }
         }
@@ -63,12 +63,12 @@ impl DatabaseClock {
     pub(super) async fn set_by(&self, session: &Session) -> Result<()> {
         let asked = self.elapsed();
         let rows = session.query(CLOCK, &[]).await?;
-        self.set(asked, rows.into_iter().next())
+        self.set(asked, &rows)
     }
 
     /// Sets the clock by the answer to a question.
-    fn set(&self, asked: i64, answer: Option<Row>) -> Result<()> {
-        if let Some(row) = answer {
+    fn set(&self, asked: i64, answer: &[Row]) -> Result<()> {
+        if let Some(row) = answer.first() {
             let there: i64 = row.try_get(0)?;
             // The database read its clock about half-way between the question and the answer.
             self.there.store(there - (asked + self.elapsed()) / 2, Ordering::Relaxed);

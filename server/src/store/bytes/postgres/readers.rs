@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     connector::{Connector, Purpose},
+    reads::Rows,
     session::Session,
     target::Target,
 };
@@ -59,13 +60,17 @@ impl Readers {
         session.map_err(|_| StoreError::Stopped)?.clone().ok_or_else(away)
     }
 
+    pub(super) async fn prove_privileges(&self) -> Result<(), StoreError> {
+        let session = self.session().await?;
+        let proven = session.in_time(session.prove_privileges()).await;
+        proven.unwrap_or_else(|| Err(StoreError::unavailable("the database does not answer")))
+    }
+}
+
+impl Rows for Readers {
     /// Runs a statement that reads. If the connection breaks meanwhile, runs it again on another: all of them may break at once,
     /// one after another, as when the database restarts. After one that was silent there is one more try.
-    pub(super) async fn query(
-        &self,
-        sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let mut broken = 0;
         loop {
             let session = self.session().await?;
@@ -81,20 +86,6 @@ impl Readers {
             }
             broken += 1;
         }
-    }
-
-    pub(super) async fn prove_privileges(&self) -> Result<(), StoreError> {
-        let session = self.session().await?;
-        let proven = session.in_time(session.prove_privileges()).await;
-        proven.unwrap_or_else(|| Err(StoreError::unavailable("the database does not answer")))
-    }
-
-    pub(super) async fn one(
-        &self,
-        sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, StoreError> {
-        Ok(self.query(sql, parameters).await?.into_iter().next())
     }
 }
 

@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::{
     connection::{by_table, bytes, found, text, version},
-    readers::Readers,
     statements::{ENTRIES, HOT, NEWEST, RECORDS},
     types::Column,
     view::{Found, Stored},
@@ -45,12 +44,6 @@ pub(super) trait Rows: Sync {
         sql: &'static str,
         parameters: &'r [&'r (dyn ToSql + Sync)],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
-}
-
-impl Rows for Readers {
-    async fn rows(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        self.query(sql, parameters).await
-    }
 }
 
 pub(super) async fn newest(rows: &impl Rows, cell: i32) -> Result<Batch, StoreError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Postgres;
+use super::{Postgres, reads::Rows as _};
 use crate::store::{Report, RequestCounts, Result, SharedWindow, StoreError, WINDOW, WindowId};
 
 /// A report of a window that is over belongs to no window. What waits begins a new one. A window that begins a window's length ahead
@@ -29,7 +29,7 @@ const DROP: &str = "DELETE FROM request_window WHERE cell = 0 \
 impl Postgres {
     /// Drops the counts of minutes that are over.
     pub(in crate::store) async fn drop_old_counts(&self) -> Result<()> {
-        self.readers.query(DROP, &[&millis(WINDOW)]).await.map(drop)
+        self.readers.rows(DROP, &[&millis(WINDOW)]).await.map(drop)
     }
 }
 
@@ -42,7 +42,7 @@ impl RequestCounts for Postgres {
         let ages = column(|report| millis(report.age));
         let (admitted, waiting) = (column(|report| report.admitted.into()), column(|report| report.waiting.into()));
         let length = millis(WINDOW);
-        let rows = self.readers.query(COUNT, &[&subjects, &begun, &ages, &admitted, &waiting, &length]).await?;
+        let rows = self.readers.rows(COUNT, &[&subjects, &begun, &ages, &admitted, &waiting, &length]).await?;
         // The rows come in the order of the subjects.
         let mut places: Vec<_> = (0..reports.len()).collect();
         places.sort_by_key(|place| subjects[*place]);
@@ -99,7 +99,7 @@ mod tests {
         // A window that is over begins anew, and so does one that nobody knows any more.
         let over = one(report("b", Some(WindowId(id.0 - 60_000)), 61, 9, 2)).await;
         assert_eq!((over.requests, over.id), (12, id), "what waits belongs to the running window");
-        store.readers.query("UPDATE request_window SET begun_at = begun_at - 60000", &[]).await.unwrap();
+        store.readers.rows("UPDATE request_window SET begun_at = begun_at - 60000", &[]).await.unwrap();
         let anew = one(report("b", None, 2, 3, 1)).await;
         assert_eq!((anew.requests, anew.age.as_secs()), (4, 2));
         let forgotten = one(report("c", Some(WindowId(id.0 - 70_000)), 70, 9, 2)).await;
@@ -108,7 +108,7 @@ mod tests {
         // The database's clock goes back by ten hours.
         store
             .readers
-            .query("UPDATE request_window SET begun_at = begun_at + 36000000 WHERE subject <> 'a'", &[])
+            .rows("UPDATE request_window SET begun_at = begun_at + 36000000 WHERE subject <> 'a'", &[])
             .await
             .unwrap();
         let back = one(report("b", Some(WindowId(anew.id.0 + 36_000_000)), 3, 2, 1)).await;
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((back.requests, back.age.as_secs()), (3, 1));
 
         store.drop_old_counts().await.unwrap();
-        let left = store.readers.query("SELECT subject FROM request_window ORDER BY 1", &[]).await.unwrap();
+        let left = store.readers.rows("SELECT subject FROM request_window ORDER BY 1", &[]).await.unwrap();
         let left: Vec<String> = left.iter().map(|row| row.get(0)).collect();
         assert_eq!(left, ["b", "c"], "a window that is over is removed");
         drop(store);
