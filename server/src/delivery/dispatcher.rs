@@ -20,7 +20,7 @@ use crate::{
     ambient::Ambient,
     metrics::Deliveries,
     process::poll::poll,
-    store::{Claim, LEASE_SECONDS, Lease, Queue, Store, Work, renew_until_lost},
+    store::{Claim, LEASE_SECONDS, Lease, Queue, Store, Work},
 };
 
 /// How often the dispatcher polls for unclaimed lanes. A new delivery of this process starts its lane at once.
@@ -97,7 +97,7 @@ impl Dispatcher {
                 tokio::select! {
                     biased;
                     () = &mut run => {}
-                    () = renew_until_lost(&self.store, &claim, || self.lease()) => {
+                    () = self.store.renew_until_lost(&claim, || self.lease()) => {
                         stopping.cancel();
                         run.await;
                     }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     domain::Session,
     gateway::StripeEvent,
-    store::{Claim, LEASE_SECONDS, Lease, Queue, Work, renew_until_lost},
+    store::{Claim, LEASE_SECONDS, Lease, Queue, Work},
 };
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -84,7 +84,7 @@ impl Service {
             biased;
             ended = &mut check => ended,
             // If two servers work on one payment, the payment's version admits only one change.
-            () = renew_until_lost(&self.store, &claim, || self.check_lease()) => check.await,
+            () = self.store.renew_until_lost(&claim, || self.check_lease()) => check.await,
         };
         match ended {
             Ended::Planned => {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use payments_core::{DeveloperId, EventId, EventKind, Posting, RawJson, Slot, Timestamp, WebhookId};
 
-use super::{Claim, Migration};
+use super::{claim::Claim, migration::Migration};
 use crate::domain::{
     ApiKey, App, ClaimToken, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope, Session,
     StoredResponse, StoredToken, Workspace,

@@ -1,17 +1,11 @@
 //! Work that waits in a store, and who does it.
 
-use std::time::Duration;
-
 use payments_core::{DeliveryId, EventId, PaymentId, Slot, Timestamp, WebhookId};
-use tokio::time::{Instant, interval_at};
 
-use super::Store;
 use crate::domain::lease_runs;
 
 /// How long the claims of a crashed server last.
 pub(crate) const LEASE_SECONDS: u32 = 10;
-/// How often the claim on work that takes long is renewed: several times in a lease.
-const RENEWAL: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Queue {
@@ -118,16 +112,3 @@ impl Lease {
 
 /// A piece of work of a queue by time, and the time for which it is planned.
 pub(crate) type Planned = (Timestamp, Work);
-
-/// Renews a claim until it no longer counts.
-pub(crate) async fn renew_until_lost(store: &Store, claim: &Claim, lease: impl Fn() -> Lease) {
-    let mut ticks = interval_at(Instant::now() + RENEWAL, RENEWAL);
-    loop {
-        ticks.tick().await;
-        match store.renew(claim, &lease()).await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => tracing::warn!(%error, "cannot renew a claim; retrying"),
-        }
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Conflict;
+use super::change::Conflict;
 
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 

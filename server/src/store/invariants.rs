@@ -3,7 +3,7 @@
 use payments_core::{EventKind, Payment, Posting, RawJson, Timestamp};
 use serde::Deserialize;
 
-use super::EventWrite;
+use super::change::EventWrite;
 use crate::domain::{KeyClaim, StoredResponse, expected_events, expected_postings};
 
 /// Each expected event exists once, and every event is about this payment. Returns the violations.

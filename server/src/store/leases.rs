@@ -7,7 +7,7 @@ use std::{
 
 use payments_core::Timestamp;
 
-use super::{Claim, Lease, Work};
+use super::claim::{Claim, Lease, Work};
 
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<Table>);

@@ -102,15 +102,14 @@ mod location;
 mod migration;
 pub(crate) mod postgres;
 mod request_counts;
-mod snapshot;
 
 use payments_core::{DeliveryId, Environment, Status};
 
 pub(crate) use backups::{BackedUp, Backups, Series};
 pub(crate) use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
-pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work, renew_until_lost};
+pub(crate) use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work};
 pub(crate) use error::{CommitError, Result, StoreError};
-pub(crate) use layout::Store;
+pub(crate) use layout::{Checked, Finding, Snapshot, Store};
 pub(crate) use leases::Leases;
 pub(crate) use list_parts::{
     DeliveriesFrom, EventEntry, EventsFrom, PaymentSource, PaymentsFrom, TransactionEntry, TransactionsFrom,
@@ -119,7 +118,6 @@ pub(crate) use list_parts::{
 pub(crate) use location::Location;
 pub(crate) use migration::{Contents, Migration, Unfinished};
 pub(crate) use request_counts::{Report, RequestCounts, SharedWindow, WINDOW, WindowId};
-pub(crate) use snapshot::{Checked, Each, Finding, Snapshot};
 
 /// The JSON of a payment, byte for byte as the API serves it.
 #[derive(Clone, PartialEq, Eq)]

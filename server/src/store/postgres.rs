@@ -5,8 +5,6 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{MissedTickBehavior, interval};
-
 pub(crate) use super::bytes::postgres::{Closing, DatabaseClock, OpenError, SourceLock, Target, TargetError};
 use super::{
     Migration,
@@ -17,8 +15,6 @@ use crate::ambient::Ambient;
 
 /// Enough cells for two cores to decide and commit beside each other, few enough for large batches.
 const NEW: NewTables = NewTables { cells: 8, views: include_str!("postgres.sql") };
-/// How often what is over is dropped.
-const TIDY: Duration = Duration::from_secs(60);
 
 pub(crate) type PostgresStore = Placed<Postgres>;
 /// A store in a database as of one moment.
@@ -62,17 +58,7 @@ impl PostgresStore {
 
     /// Follows the database's clock, and drops what is over. Never returns.
     pub(crate) async fn keep(self: Arc<Self>, clock: Arc<DatabaseClock>) {
-        let tidy = async {
-            let mut ticks = interval(TIDY);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                ticks.tick().await;
-                if let Err(error) = self.bytes.drop_old_counts().await {
-                    tracing::warn!(%error, "the counts of requests of earlier minutes cannot be dropped; trying again");
-                }
-            }
-        };
-        tokio::join!(clock.follow(&self.bytes), tidy);
+        self.bytes.keep(&clock).await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Result;
+use super::error::Result;
 
 /// How long a window of requests lasts.
 pub(crate) const WINDOW: Duration = Duration::from_secs(60);

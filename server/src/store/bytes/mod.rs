@@ -24,7 +24,7 @@ use payments_core::Slot;
 pub(crate) use self::journaled::{Journaled, KeysOfPlace};
 #[cfg(test)]
 pub(crate) use self::memory::Memory;
-use super::{Backups, RequestCounts, StoreError};
+use super::{backups::Backups, error::StoreError, request_counts::RequestCounts};
 
 /// The home of a cell's own entries, which stand behind those of all slots.
 pub(crate) const CELL: &[u8; 3] = b"all";

@@ -19,8 +19,9 @@ use super::{
     keys,
     list::{List, ReadList},
     reads::{Reads, Scan},
+    snapshot::{Checked, Finding},
 };
-use crate::store::{Checked, Finding, StoreError, bytes::Table};
+use crate::store::{StoreError, bytes::Table};
 
 struct Check<'b> {
     reads: Reads<'b>,

@@ -10,10 +10,12 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use futures_util::future::join_all;
 use payments_core::{PaymentId, Timestamp, WebhookId};
+use tokio::time::{Instant, interval_at};
 
 use super::{
     Store,
@@ -22,6 +24,9 @@ use super::{
     work::{Candidate, DueWork, due_after},
 };
 use crate::store::{Claim, CommitError, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
+
+/// How often the claim on work that takes long is renewed: several times in a lease.
+const RENEWAL: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 pub(crate) enum Claims {
@@ -189,6 +194,19 @@ impl Store {
             Ok(holds)
         });
         renewed.await.map_err(store_error)
+    }
+
+    /// Renews a claim until it no longer counts.
+    pub(crate) async fn renew_until_lost(&self, claim: &Claim, lease: impl Fn() -> Lease) {
+        let mut ticks = interval_at(Instant::now() + RENEWAL, RENEWAL);
+        loop {
+            ticks.tick().await;
+            match self.renew(claim, &lease()).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => tracing::warn!(%error, "cannot renew a claim; retrying"),
+            }
+        }
     }
 
     /// Ends claims. The rest of the work can be claimed again at once.

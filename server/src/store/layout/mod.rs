@@ -42,7 +42,10 @@ use std::{
 
 use payments_core::Slot;
 
-pub(crate) use self::claims::Claims;
+pub(crate) use self::{
+    claims::Claims,
+    snapshot::{Checked, Finding, Snapshot},
+};
 use self::{draft::Draft, key_cache::KeyCache, looks::Looks, reads::Reads};
 use super::{
     CommitError, Conflict, StoreError,

@@ -12,7 +12,7 @@ use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Row;
 
-use super::{Postgres, reads::Rows as _, session::Session};
+use super::{readers::Readers, reads::Rows as _, session::Session};
 use crate::{ambient::Ambient, store::Result};
 
 /// How often the database is asked.
@@ -46,13 +46,13 @@ impl DatabaseClock {
         Arc::new(Self { random: own, begun: Instant::now(), there: there.into() })
     }
 
-    pub(in crate::store) async fn follow(&self, place: &Postgres) {
+    pub(super) async fn follow(&self, readers: &Readers) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             let asked = self.elapsed();
-            let answer = place.readers.rows(CLOCK, &[]).await;
+            let answer = readers.rows(CLOCK, &[]).await;
             if let Err(error) = answer.and_then(|rows| self.set(asked, &rows)) {
                 tracing::warn!(%error, "the database's clock cannot be read; this server counts on until it can");
             }
@@ -132,7 +132,7 @@ mod tests {
         let (place, followed) = (Arc::new(place), Arc::clone(&clock));
         let following = tokio::spawn({
             let place = Arc::clone(&place);
-            async move { followed.follow(&place).await }
+            async move { followed.follow(&place.readers).await }
         });
         while ahead(&clock).abs() > 1_000 {
             tokio::time::sleep(Duration::from_millis(5)).await;

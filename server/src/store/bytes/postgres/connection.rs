@@ -16,7 +16,7 @@ use super::{
     session::Session,
     sqlstate::describe,
     statements::Statements,
-    types::Column,
+    types::{Column, slots_of},
     view::{Found, HotWrite, Stored, Writes},
     writer::Connect,
 };
@@ -338,12 +338,6 @@ impl Steps for CellConnection {
     fn is_closed(&self) -> bool {
         self.session.is_closed()
     }
-}
-
-/// The slots of a row of `cell`; `None` if they are none.
-pub(super) fn slots_of(row: &Row, first: usize) -> Result<Option<RangeInclusive<u16>>, Error> {
-    let (first, last): (i32, i32) = (row.try_get(first)?, row.try_get(first + 1)?);
-    Ok(u16::try_from(first).ok().zip(u16::try_from(last).ok()).map(|(first, last)| first..=last))
 }
 
 /// Keys by their tables: records, entries, hot entries.

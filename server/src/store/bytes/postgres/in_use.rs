@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{OpenError, Target, schema, session::Session};
+use super::{
+    OpenError, schema,
+    session::Session,
+    target::{SERVER, Target},
+};
 use crate::store::StoreError;
 
 /// How long others may take to leave: the last process may have been stopped a moment ago.
@@ -18,8 +22,6 @@ const LOCK: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; SE
 const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                       AND pid <> pg_backend_pid() AND application_name = ANY($1)";
 
-/// The name under which servers and commands connect.
-pub(super) const SERVER: &str = "payments-server";
 /// The name under which a migration connects.
 const MIGRATION: &str = "payments-server migrate";
 

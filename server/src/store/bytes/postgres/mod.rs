@@ -40,7 +40,10 @@ use std::{
 
 use async_trait::async_trait;
 use payments_core::Slot;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{MissedTickBehavior, interval},
+};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
@@ -66,6 +69,8 @@ use crate::{
 
 /// How old the answer to which batch is the newest may be.
 const FRESH: Duration = Duration::from_millis(1500);
+/// How often what is over is dropped.
+const TIDY: Duration = Duration::from_secs(60);
 /// How many changes of a cell wait; the next caller waits for a place.
 const QUEUE: usize = 4096;
 
@@ -218,6 +223,21 @@ impl Postgres {
         let waiting = Waiting { decision, is_synced, answer };
         of_cell.changes.send(waiting).await.map_err(|_| StoreError::Stopped)?;
         outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Follows the database's clock, and drops what is over. Never returns.
+    pub(in crate::store) async fn keep(&self, clock: &DatabaseClock) {
+        let tidy = async {
+            let mut ticks = interval(TIDY);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                if let Err(error) = self.drop_old_counts().await {
+                    tracing::warn!(%error, "the counts of requests of earlier minutes cannot be dropped; trying again");
+                }
+            }
+        };
+        tokio::join!(clock.follow(&self.readers), tidy);
     }
 
     fn cells_of(&self) -> Result<&[CellOf], StoreError> {

@@ -28,7 +28,7 @@ const DROP: &str = "DELETE FROM request_window WHERE cell = 0 \
 
 impl Postgres {
     /// Drops the counts of minutes that are over.
-    pub(in crate::store) async fn drop_old_counts(&self) -> Result<()> {
+    pub(super) async fn drop_old_counts(&self) -> Result<()> {
         self.readers.rows(DROP, &[&millis(WINDOW)]).await.map(drop)
     }
 }

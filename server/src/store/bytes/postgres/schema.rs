@@ -8,9 +8,9 @@ use tokio_postgres::{Error, error::SqlState};
 
 use super::{
     NewTables,
-    connection::slots_of,
     session::Session,
     sqlstate::{describe, is_lasting},
+    types::slots_of,
 };
 use crate::store::StoreError;
 

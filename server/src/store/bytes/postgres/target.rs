@@ -12,13 +12,15 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{in_use::SERVER, primary::Primary};
+use super::primary::Primary;
 
 /// The name of the schema that holds the tables, unless a test asks for its own.
 const SCHEMA: &str = "payments";
 
 /// Where Debian's packages put the sockets of a database on this machine, for a URL without a host.
 const SOCKETS: &str = "/run/postgresql";
+/// The name under which servers and commands connect.
+pub(super) const SERVER: &str = "payments-server";
 /// How long a host may be silent on the network.
 pub(super) const HOST_LOST: Duration = Duration::from_secs(5);
 

@@ -1,9 +1,12 @@
-//! Parameters of the statements.
+//! Parameters of the statements, and the slots that they answer with.
 
-use std::error::Error;
+use std::{error::Error, ops::RangeInclusive};
 
 use bytes::BytesMut;
-use tokio_postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
+use tokio_postgres::{
+    Row,
+    types::{IsNull, Kind, ToSql, Type, to_sql_checked},
+};
 
 /// A column of a statement that takes many rows: `bytea[]`, or `text[]` of UTF-8.
 #[derive(Debug)]
@@ -30,4 +33,10 @@ impl ToSql for Column<'_> {
     }
 
     to_sql_checked!();
+}
+
+/// The slots of a row of `cell`; `None` if they are none.
+pub(super) fn slots_of(row: &Row, first: usize) -> Result<Option<RangeInclusive<u16>>, tokio_postgres::Error> {
+    let (first, last): (i32, i32) = (row.try_get(first)?, row.try_get(first + 1)?);
+    Ok(u16::try_from(first).ok().zip(u16::try_from(last).ok()).map(|(first, last)| first..=last))
 }
