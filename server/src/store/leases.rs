@@ -1,4 +1,4 @@
-//! Leases: until when a piece of work is somebody's. In memory, for a place with one process, whose start voids them all.
+//! Leases in memory, for a place with one process. Its start voids them all.
 
 use std::{
     collections::{HashMap, HashSet},

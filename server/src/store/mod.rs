@@ -15,8 +15,8 @@
 //! 3. A new record has version 0 and is not in the store. A changed record has the version after the stored one. A removed
 //!    record has the stored version. Otherwise: [`Conflict::Stale`]. Of several changes of one version, one succeeds.
 //! 4. A scope never has more webhook endpoints than the write allows: [`Conflict::TooManyEndpoints`].
-//!    Of several new payments that alone may have a value, one has it: [`Conflict::LookupUsed`], as for a value that any
-//!    payment of the scope has already.
+//!    A new payment may demand that no other payment of its scope has a value: [`Conflict::LookupUsed`]. Of several that demand
+//!    the same value, one succeeds.
 //! 5. If several conditions do not hold, the conflict names the first: claims on work, then the idempotency key, then the
 //!    writes in their order.
 //! 6. Totals are additions. Changes made at the same time add up.
@@ -39,24 +39,24 @@
 //!     after page misses no payment that was there at the start, and may see one twice.
 //! 12. A list by status holds each payment once, under its status. Payments that change status while a page is read may
 //!     make it differ from its `total`.
-//! 24. `payments_from` lists what each payment's last change left, in the order of the pages. Whoever reads on after the last
-//!     payment of a part reads none twice, and misses none that was there at the start.
+//! 24. `payments_from` lists each payment as its last change left it, in the order of the pages. A reader that goes on after the
+//!     last payment of a part reads none twice, and misses none that was there at the start.
 //! 25. A payment is found by each of its values and by no other, in its own scope.
 //! 26. Every delivery of a payment's events is among the deliveries of the payment, once, whenever it was made.
-//! 29. Whoever reads on through `deliveries_from` misses no delivery that was there at the start, and reads none twice.
+//! 29. A reader that goes on through `deliveries_from` misses no delivery that was there at the start, and reads none twice.
 //! 13. `endpoints` sorts by id. A cursor finds all endpoints with later ids, also those added after the cursor was read.
 //! 14. `outbox` starts with the smallest id at each call. So it skips no delivery, however late it was committed.
 //!
 //! Events:
 //!
-//! 23. Every event of a payment is in the list of its scope, once, in the order of the commits. Whoever reads on after the last
-//!     event that it has read misses none and reads none twice. An event may appear in the list later than `commit` returns,
+//! 23. Every event of a payment is in the list of its scope, once, in the order of the commits. A reader that goes on after the
+//!     last event that it has read misses none and reads none twice. An event may appear in the list later than `commit` returns,
 //!     but not much.
 //!
 //! Transactions:
 //!
-//! 27. Every change with postings is in the list of its scope's transactions, once, in the order of the commits. Whoever reads
-//!     on to older entries misses none and reads none twice. Each entry has the balance that all entries up to it add up to.
+//! 27. Every change with postings is in the list of its scope's transactions, once, in the order of the commits. A reader that
+//!     goes on to older entries misses none and reads none twice. Each entry has the balance that all entries up to it add up to.
 //!
 //! Time:
 //!

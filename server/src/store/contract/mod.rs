@@ -1,7 +1,6 @@
 //! The [store's contract](super) as tests: every sentence of it, on every engine.
 //!
-//! A sentence is a function that is given an empty store. After each, the engine is started again and, where it can, checks
-//! itself.
+//! Each sentence is a function that gets an empty store. After it, the engine starts again, and the store is checked.
 
 mod broken_connections;
 mod changes;
@@ -61,7 +60,7 @@ trait Engine {
     async fn end(self);
 }
 
-/// It has no disk: its end is the end of its records, so it goes on.
+/// A store in memory loses its records when it ends. So it is not started again.
 struct Memory(Arc<MemoryStore>);
 
 impl Engine for Memory {

@@ -1,8 +1,8 @@
 //! Claims on work: one holder for each piece of it.
 //!
 //! A place of several servers has its claims as values of the cell, the leases. A process that is alone with its place keeps
-//! them in memory, and its start voids them all. A crash may take leases: who loses one finishes nothing, and the work is claimed
-//! again.
+//! them in memory, and its start voids them all. A crash may lose leases: a server that has lost one finishes nothing, and the
+//! work is claimed again.
 
 use std::{
     collections::{BTreeMap, HashSet},

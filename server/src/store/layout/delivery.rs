@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     entry::{Entry, Record, gauge},
-    event::{self, Told},
+    event::{self, WholeEvent},
     keys::{self, BODIES, RETRIES},
     list::{List, item_of_delivery},
     reads::{Reads, parse},
@@ -69,11 +69,11 @@ impl Record for StoredDelivery {
 }
 
 /// A delivery with the payload that its event has, which is one of these.
-pub(super) fn with_payload(mut outgoing: Outgoing, events: &[Told]) -> Result<Outgoing, StoreError> {
+pub(super) fn with_payload(mut outgoing: Outgoing, events: &[WholeEvent]) -> Result<Outgoing, StoreError> {
     let Some(id) = &outgoing.event else { return Ok(outgoing) };
     let key = keys::delivery(&outgoing.delivery.id);
     let missing = || StoreError::corrupt(&key, format_args!("its event {id} is not there"));
-    let Told { event, data } = events.iter().find(|told| told.event.id == *id).ok_or_else(missing)?;
+    let WholeEvent { event, data } = events.iter().find(|whole| whole.event.id == *id).ok_or_else(missing)?;
     let envelope = Envelope { id: &event.id, event: event.event.clone(), created_at: event.created_at, data };
     outgoing.delivery.payload = RawJson::of(&envelope).map_err(|error| StoreError::corrupt(&key, error))?;
     Ok(outgoing)
@@ -86,7 +86,7 @@ pub(super) async fn read(reads: Reads<'_>, ids: &[DeliveryId]) -> Result<Vec<Out
     let mut events: Vec<_> = stored.iter().filter_map(|it| it.delivery.event.clone()).collect();
     events.sort();
     events.dedup();
-    let told = event::told(reads, &events).await?;
-    let whole = |StoredDelivery { delivery, .. }| with_payload(delivery, &told);
-    stored.into_iter().map(whole).collect()
+    let whole = event::whole_events(reads, &events).await?;
+    let sent = |StoredDelivery { delivery, .. }| with_payload(delivery, &whole);
+    stored.into_iter().map(sent).collect()
 }

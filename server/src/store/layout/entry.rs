@@ -1,4 +1,4 @@
-//! What follows from records.
+//! Entries: what follows from records.
 //!
 //! One function for each kind of record says which entries it has. A commit applies the difference between those before and
 //! those after it, a check compares, and a migration builds them again.
@@ -19,7 +19,7 @@ use crate::{
 pub(super) enum Entry {
     /// A key of its own.
     Key { key: Vec<u8>, value: Vec<u8> },
-    /// Whose it is, at a time of an index.
+    /// An owner under a time in an index.
     At { index: TimeIndex, time: Timestamp, owner: Vec<u8> },
     /// An addition to a sum of a head.
     Sum { head: Vec<u8>, name: String, amount: i128 },
@@ -78,7 +78,7 @@ pub(super) fn key_at(index: TimeIndex, time: Timestamp, owner: &[u8], packs: boo
     key
 }
 
-/// Whose a key of an index is.
+/// The owners that a key of an index names.
 pub(super) fn owners_at(index: TimeIndex, key: &[u8], value: &[u8]) -> Vec<Vec<u8>> {
     let shared = index.at(Timestamp::UNIX_EPOCH).len();
     match key.get(shared..) {

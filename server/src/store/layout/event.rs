@@ -135,7 +135,7 @@ pub(super) fn paid_in(currency: Currency) -> String {
     format!("paid.{currency}")
 }
 
-pub(super) struct Told {
+pub(super) struct WholeEvent {
     pub(super) event: StoredEvent,
     pub(super) data: RawJson,
 }
@@ -144,8 +144,8 @@ pub(super) struct Told {
 const READINGS: usize = 16;
 
 /// The events of these ids with their data, in the order of the ids. Leaves out events that are not there.
-pub(super) async fn told(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<Told>, StoreError> {
-    let mut found: Vec<(usize, Told)> = Vec::new();
+pub(super) async fn whole_events(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<WholeEvent>, StoreError> {
+    let mut found: Vec<(usize, WholeEvent)> = Vec::new();
     let mut wanted: Vec<(usize, EventId)> = ids.iter().cloned().enumerate().collect();
     for _ in 0..READINGS {
         let keys: Vec<_> = wanted.iter().map(|(_, id)| keys::event(id)).collect();
@@ -155,7 +155,7 @@ pub(super) async fn told(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<Told>,
             let Some(record) = record else { continue };
             let mut event = StoredEvent::parse(&key, &record)?;
             match event.data.take() {
-                Some(data) => found.push((*nth, Told { event, data })),
+                Some(data) => found.push((*nth, WholeEvent { event, data })),
                 None => of_payments.push((*nth, event)),
             }
         }
@@ -167,7 +167,7 @@ pub(super) async fn told(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<Told>,
                 || StoreError::corrupt(&key, format_args!("the payment of the event {} is not there", event.id));
             let payment = StoredPayment::parse(&key, &payment.ok_or_else(missing)?)?;
             match payment.data_of(&event.id) {
-                Some(data) => found.push((nth, Told { event, data })),
+                Some(data) => found.push((nth, WholeEvent { event, data })),
                 // It has changed meanwhile, and the event was written out before.
                 None => wanted.push((nth, event.id)),
             }
@@ -180,5 +180,5 @@ pub(super) async fn told(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<Told>,
         return Err(StoreError::corrupt(&keys::event(id), "neither it nor its payment has its data"));
     }
     found.sort_by_key(|(nth, _)| *nth);
-    Ok(found.into_iter().map(|(_, told)| told).collect())
+    Ok(found.into_iter().map(|(_, whole)| whole).collect())
 }

@@ -79,8 +79,8 @@ impl Store {
     pub(crate) async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
         let (reads, at) = (self.of_scope(&key.scope), keys::response(key));
         let Some(kept) = reads.json::<KeptResponse>(at.clone()).await? else { return Ok(None) };
-        let told = event::told(reads, kept.event.as_slice()).await?.pop();
-        kept.whole(&at, told.map(|told| told.data)).map(Some)
+        let whole = event::whole_events(reads, kept.event.as_slice()).await?.pop();
+        kept.whole(&at, whole.map(|whole| whole.data)).map(Some)
     }
 }
 

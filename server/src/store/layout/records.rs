@@ -7,7 +7,7 @@ use payments_core::Slot;
 use super::{
     Store,
     delivery::{StoredDelivery, with_payload},
-    event::told,
+    event::whole_events,
     keys,
     reads::{Scan, parse},
 };
@@ -68,7 +68,7 @@ impl Store {
     pub(super) async fn whole_delivery(&self, key: &[u8], value: &[u8]) -> Result<Outgoing> {
         let outgoing = parse::<StoredDelivery>(key, value)?.delivery;
         let reads = self.of(outgoing.delivery.id.slot());
-        let told = told(reads, outgoing.event.as_slice()).await?;
-        with_payload(outgoing, &told)
+        let whole = whole_events(reads, outgoing.event.as_slice()).await?;
+        with_payload(outgoing, &whole)
     }
 }

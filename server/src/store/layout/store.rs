@@ -9,7 +9,7 @@ use super::{
     codec::Reader,
     delivery,
     entry::day_of,
-    event::{StoredEvent, balance_of, paid_in, told, volume_in},
+    event::{StoredEvent, balance_of, paid_in, volume_in, whole_events},
     head::read_day,
     keys,
     payment::{self, StoredPayment},
@@ -162,13 +162,13 @@ impl Store {
         id: &EventId,
         at_most: usize,
     ) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
-        let told = told(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
-        let Some(told) = told.filter(|told| told.event.pending.is_some()) else { return Ok(None) };
+        let whole = whole_events(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
+        let Some(whole) = whole.filter(|whole| whole.event.pending.is_some()) else { return Ok(None) };
         let at = keys::event(id);
         let missing = || StoreError::corrupt(&at, "its payment is not there");
-        let session = self.session(&told.event.payment).await?.ok_or_else(missing)?;
-        let StoredEvent { event: kind, created_at, pending, .. } = told.event;
-        let event = PendingEvent::new(&session, id.clone(), kind, created_at, &told.data);
+        let session = self.session(&whole.event.payment).await?.ok_or_else(missing)?;
+        let StoredEvent { event: kind, created_at, pending, .. } = whole.event;
+        let event = PendingEvent::new(&session, id.clone(), kind, created_at, &whole.data);
         let event = event.map_err(|error| StoreError::corrupt(&at, error))?;
         let event = PendingEvent { after: pending.and_then(|pending| pending.after), ..event };
         let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
@@ -192,13 +192,13 @@ impl Store {
         let mut stored = reads.records(keys, |key, record| StoredPayment::parse(key, &record)).await?;
         stored.retain(|it| it.session.scope() == *scope);
         let ids: Vec<EventId> = stored.iter().flat_map(|it| it.events.iter().cloned()).collect();
-        let mut told = told(reads, &ids).await?.into_iter().peekable();
+        let mut whole = whole_events(reads, &ids).await?.into_iter().peekable();
         let mut found = Vec::new();
         for payment in stored.iter().map(|it| &it.session.payment.id) {
             let mut events = Vec::new();
-            while let Some(told) = told.next_if(|told| told.event.payment == *payment) {
-                let StoredEvent { id, event: kind, created_at, .. } = told.event;
-                events.push(EventWrite { id, kind, created_at, data: told.data });
+            while let Some(whole) = whole.next_if(|whole| whole.event.payment == *payment) {
+                let StoredEvent { id, event: kind, created_at, .. } = whole.event;
+                events.push(EventWrite { id, kind, created_at, data: whole.data });
             }
             found.push((payment.clone(), events));
         }

@@ -18,7 +18,7 @@ use crate::store::{
     bytes::{AtRest, Bytes, Cell, Decision, KeyValue},
 };
 
-/// Who reads may pause for longer than a server's transaction may.
+/// A reader may pause for longer than a server's transaction may.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL idle_in_transaction_session_timeout = 0";
 const COUNT: &str = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM entry)";

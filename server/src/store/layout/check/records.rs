@@ -6,7 +6,7 @@ use super::{
     super::{
         delivery::StoredDelivery,
         entry::Record,
-        event::{StoredEvent, told},
+        event::{StoredEvent, whole_events},
         idempotency::{ClaimOn, KeptResponse, ResponseOf},
         keys,
         merchants::{KeyOf, TokenOf},
@@ -99,8 +99,8 @@ impl Check<'_> {
 
     /// A payment has the events and the postings of its state.
     async fn events_of(&mut self, key: &[u8], stored: &StoredPayment<'_>, payment: &Payment) -> Result<(), StoreError> {
-        let told = match told(self.reads, &stored.events).await {
-            Ok(told) => told,
+        let whole = match whole_events(self.reads, &stored.events).await {
+            Ok(whole) => whole,
             Err(StoreError::Corrupt { record, what }) => {
                 self.find(key, format_args!("has an event that cannot be read: {record}: {what}"));
                 return Ok(());
@@ -109,7 +109,7 @@ impl Check<'_> {
         };
         let mut postings = Vec::new();
         let mut events = Vec::new();
-        for it in told {
+        for it in whole {
             self.expect(
                 it.event.payment == payment.id,
                 key,
