@@ -69,7 +69,7 @@ impl Store {
     }
 
     fn of(&self, slot: Slot) -> Reads<'_> {
-        Reads::of(&*self.bytes, slot)
+        self.in_cell(self.bytes.cell_of(slot))
     }
 
     fn of_scope(&self, scope: &Scope) -> Reads<'_> {

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use payments_core::Slot;
 use serde::de::DeserializeOwned;
 
 use super::head::Head;
@@ -23,10 +22,6 @@ pub(super) struct Reads<'b> {
 impl<'b> Reads<'b> {
     pub(super) fn new(bytes: &'b dyn Bytes, cell: Cell) -> Self {
         Self { bytes, cell }
-    }
-
-    pub(super) fn of(bytes: &'b dyn Bytes, slot: Slot) -> Self {
-        Self::new(bytes, bytes.cell_of(slot))
     }
 
     pub(super) async fn get(self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {

@@ -16,19 +16,19 @@ use super::{
 use crate::{
     domain::{Outgoing, Session},
     store::{
-        Migration, Result, StoreError,
+        Migration, Result,
         bytes::{AtRest, Bytes, Journaled, KeyValue, now},
     },
 };
 
-pub(crate) type Each<'s, T> = Box<dyn Iterator<Item = Result<T, StoreError>> + 's>;
+pub(crate) type Each<'s, T> = Box<dyn Iterator<Item = Result<T>> + 's>;
 
 /// A store as of one moment. Its methods block: call them on a thread that runs no tasks.
 pub(crate) trait Snapshot {
     /// Counts the records, for a progress bar.
-    fn records(&self) -> Result<u64, StoreError>;
+    fn records(&self) -> Result<u64>;
     /// Checks every record. Calls `progress` with the number of records read.
-    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked, StoreError>;
+    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked>;
     /// Every payment with its session, in the order of their ids.
     fn each_session(&self) -> Each<'_, Session>;
     /// Every payment with its session and the postings of each of its changes, oldest first, in the order of their ids.
@@ -37,8 +37,8 @@ pub(crate) trait Snapshot {
     /// The records of a kind, in the order of what stands behind the kind in their keys.
     fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
     /// The first values of a slot that has some, strictly after a key, at most `at_most`, in the order of their keys.
-    fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>, StoreError>;
-    fn migration(&self) -> Result<Option<Migration>, StoreError>;
+    fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>>;
+    fn migration(&self) -> Result<Option<Migration>>;
 }
 
 #[derive(Debug, Default, Serialize)]

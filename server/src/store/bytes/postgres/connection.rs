@@ -147,22 +147,18 @@ impl CellConnection {
         let statements = &self.statements;
         let (before, tags) = (after.number, (Uuid::from_u128(after.tag), Uuid::from_u128(batch.tag)));
         let (versions, old) = versions(&writes.hot, batch.number);
-        let rows = Rows::of(writes, &versions, &old);
+        let (puts, deletes) = rows(writes, &versions, &old);
         let mut calls = first;
         calls.push(self.run(&statements.insert_batch, vec![&self.cell, &before, &tags.0, &self.server, &tags.1]));
-        for (statement, (keys, bodies)) in [
-            (&statements.insert_records, &rows.new_records),
-            (&statements.insert_entries, &rows.new_entries),
-            (&statements.put_records, &rows.records),
-            (&statements.put_entries, &rows.entries),
-        ] {
+        let to_put =
+            [&statements.insert_records, &statements.insert_entries, &statements.put_records, &statements.put_entries];
+        for (statement, (keys, bodies)) in to_put.into_iter().zip(&puts) {
             if !keys.0.is_empty() {
                 calls.push(self.run(statement, vec![&self.cell, keys, bodies]));
             }
         }
-        for (statement, keys) in
-            [(&statements.delete_records, &rows.old_records), (&statements.delete_entries, &rows.old_entries)]
-        {
+        let to_delete = [&statements.delete_records, &statements.delete_entries];
+        for (statement, keys) in to_delete.into_iter().zip(&deletes) {
             if !keys.0.is_empty() {
                 calls.push(self.run(statement, vec![&self.cell, keys]));
             }
@@ -200,42 +196,28 @@ impl CellConnection {
     }
 }
 
-struct Rows<'w> {
-    new_records: (Column<'w>, Column<'w>),
-    new_entries: (Column<'w>, Column<'w>),
-    records: (Column<'w>, Column<'w>),
-    entries: (Column<'w>, Column<'w>),
-    old_records: Column<'w>,
-    old_entries: Column<'w>,
-}
+/// Keys and bodies that a batch puts: new records, new entries, records and entries that may be there. And the keys that it
+/// deletes: of records and of entries.
+type Rows<'w> = ([(Column<'w>, Column<'w>); 4], [Column<'w>; 2]);
 
-impl<'w> Rows<'w> {
-    fn of(writes: &'w Writes, versions: &'w [(Vec<u8>, &'w [u8])], old: &'w [Vec<u8>]) -> Self {
-        let is_record = |key: &[u8]| Table::of(key) == Some(Table::Record);
-        let split = |rows: &'w [(Vec<u8>, Vec<u8>)]| -> (Vec<_>, Vec<_>) {
-            rows.iter().map(|(key, body)| (&key[..], &body[..])).partition(|(key, _)| is_record(key))
-        };
-        let columns = |rows: Vec<(&'w [u8], &'w [u8])>| {
-            let (keys, bodies) = rows.into_iter().unzip();
-            (Column(keys), Column(bodies))
-        };
-        let (new_records, mut new_entries) = split(&writes.inserted);
-        new_entries.extend(versions.iter().map(|(key, body)| (&key[..], *body)));
-        // In the order of the index.
-        new_entries.sort_unstable();
-        let (records, entries) = split(&writes.updated);
-        let deleted = writes.deleted.iter().map(|key| &key[..]);
-        let (old_records, mut old_entries): (Vec<_>, Vec<_>) = deleted.partition(|key| is_record(key));
-        old_entries.extend(old.iter().map(|key| &key[..]));
-        Self {
-            new_records: columns(new_records),
-            new_entries: columns(new_entries),
-            records: columns(records),
-            entries: columns(entries),
-            old_records: Column(old_records),
-            old_entries: Column(old_entries),
-        }
-    }
+fn rows<'w>(writes: &'w Writes, versions: &'w [(Vec<u8>, &'w [u8])], old: &'w [Vec<u8>]) -> Rows<'w> {
+    let is_record = |key: &[u8]| Table::of(key) == Some(Table::Record);
+    let split = |rows: &'w [(Vec<u8>, Vec<u8>)]| -> (Vec<_>, Vec<_>) {
+        rows.iter().map(|(key, body)| (&key[..], &body[..])).partition(|(key, _)| is_record(key))
+    };
+    let (new_records, mut new_entries) = split(&writes.inserted);
+    new_entries.extend(versions.iter().map(|(key, body)| (&key[..], *body)));
+    // In the order of the index.
+    new_entries.sort_unstable();
+    let (records, entries) = split(&writes.updated);
+    let deleted = writes.deleted.iter().map(|key| &key[..]);
+    let (old_records, mut old_entries): (Vec<_>, Vec<_>) = deleted.partition(|key| is_record(key));
+    old_entries.extend(old.iter().map(|key| &key[..]));
+    let puts = [new_records, new_entries, records, entries].map(|rows| {
+        let (keys, bodies) = rows.into_iter().unzip();
+        (Column(keys), Column(bodies))
+    });
+    (puts, [Column(old_records), Column(old_entries)])
 }
 
 type NewVersions<'w> = Vec<(Vec<u8>, &'w [u8])>;

@@ -56,6 +56,7 @@ pub(crate) use self::{
 use self::{
     connection::CellConnector,
     connector::{Connector, Purpose, Unreachable},
+    protocol::Job,
     readers::Readers,
     schema::Held,
     session::Session,
@@ -114,14 +115,8 @@ pub(in crate::store) type OnCommit = dyn Fn(usize, Duration) + Send + Sync;
 /// A batch that was the newest at some time or later.
 type Seen = (Instant, Batch);
 
-pub(crate) struct Closing(TaskTracker);
-
-impl Closing {
-    /// Waits until the connections are closed, once the place is dropped.
-    pub(crate) async fn wait(self) {
-        self.0.wait().await;
-    }
-}
+/// Waits until the connections of a place are closed, once it is dropped.
+pub(crate) type Closing = TaskTracker;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
@@ -176,7 +171,7 @@ impl Postgres {
         let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
         let readers = Readers::start(&target, &is_open, &tasks);
         let (cells, server) = (OnceLock::new(), u64::from_be_bytes(ambient.random()));
-        let closing = Closing(tasks.clone());
+        let closing = tasks.clone();
         tasks.close();
         (Self { target, new, cells, is_open, readers, on_commit, server, tasks }, closing)
     }
@@ -220,7 +215,7 @@ impl Postgres {
     async fn commit_change(&self, cell: Cell, decision: Decision, is_synced: bool) -> Result<(), StoreError> {
         let (answer, outcome) = oneshot::channel();
         let of_cell = self.cells_of()?.iter().find(|it| it.cell == cell.0).ok_or(StoreError::Stopped)?;
-        let waiting = Waiting { decision, is_synced, answer };
+        let waiting = Waiting { job: Job::new(decision, is_synced), answer };
         of_cell.changes.send(waiting).await.map_err(|_| StoreError::Stopped)?;
         outcome.await.map_err(|_| StoreError::Stopped)?
     }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    protocol::{Failed, Locked, Steps},
+    protocol::{Failed, Job, Locked, Steps},
     view::{Found, HotWrite, Stored, Writes},
     writer::{Connect, Waiting, Writer},
 };
@@ -269,7 +269,7 @@ fn look(key: u64) -> (Arc<Mutex<Option<bool>>>, Decision) {
 
 async fn commit(cell: &mpsc::Sender<Waiting>, decision: Decision) -> Result<(), StoreError> {
     let (answer, outcome) = oneshot::channel();
-    cell.send(Waiting { decision, is_synced: true, answer }).await.map_err(|_| StoreError::Stopped)?;
+    cell.send(Waiting { job: Job::new(decision, true), answer }).await.map_err(|_| StoreError::Stopped)?;
     outcome.await.map_err(|_| StoreError::Stopped)?
 }
 

@@ -91,6 +91,7 @@ pub(super) trait Steps: Send {
 /// A change that waits for its batch.
 pub(super) struct Job {
     decision: Decision,
+    /// Whether it must be durable when it is answered.
     is_synced: bool,
     /// Why it could not be decided.
     failed: Option<StoreError>,

@@ -8,10 +8,7 @@ use tokio::{
 };
 
 use super::protocol::{Attempt, Committer, Failed, Job, Steps};
-use crate::store::{
-    StoreError,
-    bytes::{Batch, Decision},
-};
+use crate::store::{StoreError, bytes::Batch};
 
 /// How many changes are committed together.
 const MAX_BATCH: usize = 128;
@@ -27,9 +24,8 @@ pub(super) trait Connect: Send + 'static {
 }
 
 pub(super) struct Waiting {
-    pub(super) decision: Decision,
-    /// Whether it must be durable when it is answered.
-    pub(super) is_synced: bool,
+    pub(super) job: Job,
+    /// Where its outcome goes.
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -61,10 +57,7 @@ impl<C: Connect> Writer<C> {
         let mut waiting = Vec::with_capacity(MAX_BATCH);
         while queue.recv_many(&mut waiting, MAX_BATCH).await > 0 {
             let begun = Instant::now();
-            let (mut jobs, answers): (Vec<_>, Vec<_>) = waiting
-                .drain(..)
-                .map(|Waiting { decision, is_synced, answer }| (Job::new(decision, is_synced), answer))
-                .unzip();
+            let (mut jobs, answers): (Vec<_>, Vec<_>) = waiting.drain(..).map(|it| (it.job, it.answer)).unzip();
             let outcomes = self.commit(&mut jobs).await;
             let newest = self.connected.as_ref().and_then(|(_, committer)| committer.newest());
             synced(jobs.len(), begun.elapsed(), newest);
