@@ -21,7 +21,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::{disposable::Disposable, front::Front, greeting::Greeting, lasting::Lasting, sandbox::Sandbox, tasks::Tasks};
+use self::{
+    disposable::Disposable, front::Front, greeting::Greeting, lasting::Lasting, sandbox::Sandbox, tasks::Tasks,
+};
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{CommandError, ServeArgs},

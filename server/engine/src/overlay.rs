@@ -162,7 +162,7 @@ mod tests {
         collections::BTreeMap,
         ops::{
             Bound::{Included, Unbounded},
-            RangeBounds as _,
+            RangeBounds,
         },
     };
 
@@ -272,7 +272,7 @@ mod tests {
                 ((Excluded(start.clone()), Unbounded), false),
                 ((Unbounded, Included(end.clone())), true),
             ] {
-                let is_within = |key: &Vec<u8>| (keys.0.as_ref(), keys.1.as_ref()).contains(key);
+                let is_within = |key: &Vec<u8>| RangeBounds::<Vec<u8>>::contains(&keys, key);
                 let mut wanted: Vec<_> = model.clone().into_iter().filter(|(key, _)| is_within(key)).collect();
                 if is_reversed {
                     wanted.reverse();
