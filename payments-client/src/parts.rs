@@ -28,14 +28,7 @@ where
     C: PartialEq + Send + 'static,
 {
     let parts = Parts { ask, cursor, buffered: VecDeque::new(), is_last: false };
-    Box::pin(stream::unfold(Some(parts), |parts| async move {
-        let mut parts = parts?;
-        match parts.next().await {
-            Ok(Some(item)) => Some((Ok(item), Some(parts))),
-            Ok(None) => None,
-            Err(error) => Some((Err(error), None)),
-        }
-    }))
+    Box::pin(stream::try_unfold(parts, |mut parts| async move { Ok(parts.next().await?.map(|item| (item, parts))) }))
 }
 
 struct Parts<T, C, A> {

@@ -91,16 +91,9 @@ impl<T: Listed> Request<Page<T>> {
 }
 
 fn stream_of<T: Listed>(pages: Result<Pages<T>>) -> BoxStream<'static, Result<T>> {
-    Box::pin(stream::unfold(Some(pages), |pages| async move {
-        let mut pages = match pages? {
-            Ok(pages) => pages,
-            Err(error) => return Some((Err(error), None)),
-        };
-        match pages.next().await {
-            Ok(Some(item)) => Some((Ok(item), Some(Ok(pages)))),
-            Ok(None) => None,
-            Err(error) => Some((Err(error), None)),
-        }
+    Box::pin(stream::try_unfold(pages, |pages| async move {
+        let mut pages = pages?;
+        Ok(pages.next().await?.map(|item| (item, Ok(pages))))
     }))
 }
 
