@@ -3,14 +3,11 @@
 //! As in the rate limits, a /64 of IPv6 counts as one address. Connections of trusted proxies do not count, because a
 //! proxy carries many clients.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
+
+use parking_lot::Mutex;
 
 use super::client_address::{TrustedProxies, network_of};
-use crate::process::lock::lock;
 
 /// The open connections of every client address. Its size is bounded by the number of open connections.
 pub(crate) struct ConnectionsByAddress {
@@ -33,7 +30,7 @@ impl ConnectionsByAddress {
             return Some(Admitted(None));
         }
         let address = network_of(peer);
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let count = open.entry(address).or_default();
         if *count >= self.at_most {
             return None;
@@ -48,7 +45,7 @@ pub(super) struct Admitted(Option<(IpAddr, Open)>);
 impl Drop for Admitted {
     fn drop(&mut self) {
         let Some((address, open)) = &self.0 else { return };
-        let mut open = lock(open);
+        let mut open = open.lock();
         match open.get_mut(address) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(open.remove(address)),
@@ -73,6 +70,6 @@ mod tests {
         assert!(admit("2001:db8::2").is_none());
         let proxies: Vec<_> = (0..5).map(|_| admit("::ffff:10.0.0.1").unwrap()).collect();
         drop((second, third, other, proxies));
-        assert!(lock(&addresses.open).is_empty());
+        assert!(addresses.open.lock().is_empty());
     }
 }

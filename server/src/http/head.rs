@@ -3,18 +3,15 @@
 //! hyper accepts longer heads than these limits, so that the error has our body and a request id. hyper itself rejects
 //! even longer heads, with the same status and no body.
 
-use std::{
-    net::IpAddr,
-    sync::{Mutex, OnceLock},
-};
+use std::{net::IpAddr, sync::OnceLock};
 
 use hyper::server::conn::http1;
+use parking_lot::Mutex;
 use payments_core::ErrorCode;
 use serde::Serialize;
 use warp::http::{HeaderValue, request::Parts};
 
 use super::{limit::Verdict, lingering::Lingering, reply::ApiError, route::Found};
-use crate::process::lock::lock;
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -51,7 +48,7 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn take_body(&self) -> Option<Lingering> {
-        lock(&self.body).take()
+        self.body.lock().take()
     }
 
     pub(super) fn described(&self) -> Described<'_> {

@@ -3,15 +3,11 @@
 //! The first [`FREE`] bytes of a connection do not count. The rest counts against a budget that all connections share.
 //! Bodies of more than 64 KiB have a limit of their own.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, Mutex},
-};
+use std::{net::IpAddr, sync::Arc};
 
-use crate::process::{
-    budget::{Budget, Held},
-    lock::lock,
-};
+use parking_lot::Mutex;
+
+use crate::process::budget::{Budget, Held};
 
 /// What the input of a listener's connections may take together.
 pub(super) const BUDGET: i64 = 32 * 1024 * 1024;
@@ -43,7 +39,7 @@ impl Input {
 
     /// Counts bytes that were read. Returns whether there is room for them.
     pub(super) fn read(&self, bytes: usize) -> bool {
-        let mut present = lock(&self.present);
+        let mut present = self.present.lock();
         present.bytes = present.bytes.saturating_add(bytes);
         present.last_read = bytes;
         if present.bytes <= FREE {
@@ -62,12 +58,12 @@ impl Input {
     }
 
     pub(super) fn is_refused(&self) -> bool {
-        lock(&self.present).is_refused
+        self.present.lock().is_refused
     }
 
     /// Ends the present request. Only the bytes that were read last can belong to the next one.
     pub(super) fn request_ended(&self) {
-        let mut present = lock(&self.present);
+        let mut present = self.present.lock();
         let rest = present.last_read;
         (present.bytes, present.is_refused) = (rest, false);
         match &mut present.held {

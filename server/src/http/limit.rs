@@ -8,11 +8,12 @@ use std::{
     hash::Hash,
     net::IpAddr,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use payments_core::KeyId;
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ use super::{
     shared_windows::{Local, SharedWindows},
     windows::{Taken, Windows},
 };
-use crate::{process::lock::lock, store::Store};
+use crate::store::Store;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -86,7 +87,7 @@ impl RateLimits {
         if failing_until == 0 || self.begun.elapsed().as_secs() >= failing_until {
             return None;
         }
-        let taken = lock(&self.addresses.windows).used_up(&client, Instant::now())?;
+        let taken = self.addresses.windows.lock().used_up(&client, Instant::now())?;
         Some(self.addresses.verdict(taken))
     }
 }
@@ -148,7 +149,7 @@ impl<K: Hash + Ord + Clone + Display + Send + 'static> Limit<K> {
             Some(shared) => shared.take(&self.windows, &key, Instant::now()).await,
             None => None,
         };
-        self.verdict(together.unwrap_or_else(|| lock(&self.windows).take(key, Instant::now())))
+        self.verdict(together.unwrap_or_else(|| self.windows.lock().take(key, Instant::now())))
     }
 
     fn verdict(&self, taken: Taken) -> Verdict {
@@ -175,7 +176,7 @@ mod tests {
 
     impl At {
         fn take(&self, key: &'static str, now: Instant) -> Verdict {
-            let taken = lock(&self.0.windows).take(key, now);
+            let taken = self.0.windows.lock().take(key, now);
             self.0.verdict(taken)
         }
     }

@@ -87,12 +87,9 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        net::Ipv4Addr,
-        sync::{Mutex, OnceLock, PoisonError},
-    };
+    use std::{io, net::Ipv4Addr, sync::OnceLock};
 
+    use parking_lot::Mutex;
     use serde_json::{Value, json};
     use tracing::{info, subscriber::with_default};
     use tracing_subscriber::fmt::{
@@ -109,7 +106,7 @@ mod tests {
 
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+            self.0.lock().extend(bytes);
             Ok(bytes.len())
         }
 
@@ -131,7 +128,7 @@ mod tests {
     }
 
     fn lines(lines: &Lines) -> Vec<String> {
-        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 

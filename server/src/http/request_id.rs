@@ -1,11 +1,10 @@
 //! Request ids.
 
-use std::sync::Mutex;
-
 use fastrand::Rng;
+use parking_lot::Mutex;
 use warp::http::HeaderValue;
 
-use crate::{ambient::Ambient, process::lock::lock};
+use crate::ambient::Ambient;
 
 /// Makes the ids of requests: `req_` and a random UUID.
 ///
@@ -18,7 +17,7 @@ impl RequestIds {
     }
 
     pub(super) fn next(&self) -> HeaderValue {
-        let random = lock(&self.0).u128(..);
+        let random = self.0.lock().u128(..);
         let mut id = *b"req_00000000000000000000000000000000";
         uuid::Builder::from_random_bytes(random.to_ne_bytes()).into_uuid().simple().encode_lower(&mut id[4..]);
         HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_"))

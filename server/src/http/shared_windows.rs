@@ -4,14 +4,9 @@
 //! of all servers. So a request is refused only after all servers together have admitted the limit. Each server may admit a
 //! twentieth of the limit beyond it.
 
-use std::{
-    collections::HashMap,
-    fmt::Display,
-    hash::Hash,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt::Display, hash::Hash, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -19,10 +14,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::windows::{Taken, Windows};
-use crate::{
-    process::lock::lock,
-    store::{Report, RequestCounts, SharedWindow, Store, WINDOW},
-};
+use crate::store::{Report, RequestCounts, SharedWindow, Store, WINDOW};
 
 /// A server admits this part of the limit between two reports. It may have admitted as much again before it knew the window of
 /// the others.
@@ -59,7 +51,7 @@ impl<K: Hash + Ord + Clone + Display + Send + 'static> SharedWindows<K> {
 
     /// Counts a request. `None` if the others cannot be asked.
     pub(super) async fn take(&self, windows: &Local<K>, key: &K, now: Instant) -> Option<Taken> {
-        let taken = lock(windows).take_share(key, now, self.share);
+        let taken = windows.lock().take_share(key, now, self.share);
         if let Some((taken, is_report_due)) = taken {
             if is_report_due {
                 // If no place is free, the next request tries again.
@@ -150,7 +142,7 @@ impl<K: Hash + Ord + Clone + Display> Reporter<K> {
         let waiting: Vec<_> = waiting.into_iter().collect();
         let now = Instant::now();
         let reports: Vec<_> = {
-            let mut windows = lock(&self.windows);
+            let mut windows = self.windows.lock();
             let report = |(key, who): &(K, Vec<_>)| {
                 let waiting = u32::try_from(who.len()).unwrap_or(u32::MAX);
                 windows.report(key, format!("{}/{key}", self.kind), waiting, now)
@@ -159,7 +151,7 @@ impl<K: Hash + Ord + Clone + Display> Reporter<K> {
         };
         let counted = timeout(PATIENCE, counts.count(&reports)).await;
         let now = Instant::now();
-        let mut windows = lock(&self.windows);
+        let mut windows = self.windows.lock();
         match counted {
             Ok(Ok(counted)) => {
                 for (((key, who), report), counted) in waiting.into_iter().zip(reports).zip(counted) {

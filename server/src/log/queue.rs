@@ -1,15 +1,9 @@
 //! Lines of the log that wait for the thread that writes them. Nobody else waits for a slow reader of the log.
 
-use std::{
-    collections::VecDeque,
-    io::Write,
-    sync::{Condvar, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, io::Write, time::Duration};
 
+use parking_lot::{Condvar, Mutex};
 use prometheus_client::metrics::counter::Counter;
-
-use crate::process::lock::lock;
 
 /// How many bytes may wait. Further lines are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -36,7 +30,7 @@ impl Queue {
 
     /// Adds a line, or drops it if too much waits. Never waits.
     pub(super) fn push(&self, line: &[u8]) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if waiting.bytes + line.len() > MAX_BYTES {
             waiting.unsaid += 1;
             self.dropped.inc();
@@ -61,13 +55,13 @@ impl Queue {
     /// Waits until all lines are written, for a while.
     pub(super) fn flush(&self, at_most: Duration) {
         let unwritten = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        drop(self.changed.wait_timeout_while(lock(&self.waiting), at_most, unwritten));
+        self.changed.wait_while_for(&mut self.waiting.lock(), unwritten, at_most);
     }
 
     fn next(&self) -> Vec<u8> {
         let is_empty = |waiting: &mut Waiting| waiting.lines.is_empty();
-        let mut waiting =
-            self.changed.wait_while(lock(&self.waiting), is_empty).unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
+        self.changed.wait_while(&mut waiting, is_empty);
         waiting.is_writing = true;
         let line = waiting.lines.pop_front().unwrap_or_default();
         waiting.bytes -= line.len();
@@ -76,7 +70,7 @@ impl Queue {
 
     /// Ends the writing of a line. Returns how many lines were dropped, if there is room to say so.
     fn wrote(&self, is_written: bool) -> Option<u64> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         waiting.is_writing = false;
         if !is_written {
             waiting.unsaid += 1;
@@ -140,11 +134,11 @@ mod tests {
         let line = vec![b'x'; MAX_BYTES / 4];
         // One is being written, four wait.
         queue.push(b"first");
-        while !lock(&queue.waiting).is_writing {
+        while !queue.waiting.lock().is_writing {
             thread::yield_now();
         }
         (0..7).for_each(|_| queue.push(&line));
-        assert_eq!((lock(&queue.waiting).lines.len(), queue.dropped.get()), (4, 3));
+        assert_eq!((queue.waiting.lock().lines.len(), queue.dropped.get()), (4, 3));
         (0..6).for_each(|_| reads.send(false).unwrap());
         let read: Vec<String> = lines.iter().take(6).collect();
         assert_eq!((&*read[0], &*read[5], read[4].len()), ("first", "3 dropped", line.len()));

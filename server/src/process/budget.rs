@@ -4,13 +4,11 @@
 //! third each, and the next one always finds something free. Nobody waits: whoever asks for too much is refused.
 //! (Deliveries wait for their permits instead, see `delivery::shares`.)
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, hash::Hash, sync::Arc};
 
-use crate::{metrics::BudgetMetrics, process::lock::lock};
+use parking_lot::Mutex;
+
+use crate::metrics::BudgetMetrics;
 
 pub(crate) struct Budget<K> {
     shares: Mutex<Shares<K>>,
@@ -40,7 +38,7 @@ impl<K: Clone + Eq + Hash> Budget<K> {
 
     /// Takes an amount even if it is over the holder's share, for what can no longer be refused.
     pub(crate) fn force(self: &Arc<Self>, holder: &K, amount: i64) -> Held<K> {
-        lock(&self.shares).add(holder, amount);
+        self.shares.lock().add(holder, amount);
         self.metrics.held.inc_by(amount);
         Held { budget: Arc::clone(self), holder: holder.clone(), amount }
     }
@@ -77,7 +75,7 @@ impl<K: Clone + Eq + Hash> Held<K> {
         if more <= 0 {
             return true;
         }
-        let mut shares = lock(&self.budget.shares);
+        let mut shares = self.budget.shares.lock();
         if !shares.allows(&self.holder, more) {
             drop(shares);
             self.budget.metrics.refused.inc();
@@ -94,7 +92,7 @@ impl<K: Clone + Eq + Hash> Held<K> {
     pub(crate) fn shrink_to(&mut self, amount: i64) {
         let less = self.amount - amount;
         if less > 0 {
-            lock(&self.budget.shares).add(&self.holder, -less);
+            self.budget.shares.lock().add(&self.holder, -less);
             self.budget.metrics.held.dec_by(less);
             self.amount = amount;
         }
@@ -166,11 +164,11 @@ mod tests {
                 }
                 let sum = held.iter().map(|it| it.amount).sum::<i64>();
                 prop_assert!(sum <= 100);
-                prop_assert_eq!((lock(&budget.shares).free, metrics.held.get()), (100 - sum, sum));
+                prop_assert_eq!((budget.shares.lock().free, metrics.held.get()), (100 - sum, sum));
             }
             drop(held);
-            prop_assert!(lock(&budget.shares).held.is_empty());
-            prop_assert_eq!((lock(&budget.shares).free, metrics.held.get()), (100, 0));
+            prop_assert!(budget.shares.lock().held.is_empty());
+            prop_assert_eq!((budget.shares.lock().free, metrics.held.get()), (100, 0));
         }
     }
 }

@@ -1,9 +1,8 @@
-//! The process and what it shares: its user, files, network, memory and locks.
+//! The process and what it shares: its user, files, network and memory.
 
 pub(crate) mod budget;
 pub(crate) mod descriptors;
 pub(crate) mod file_modes;
-pub(crate) mod lock;
 pub(crate) mod owner;
 pub(crate) mod poll;
 pub(crate) mod reach;

@@ -5,11 +5,12 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use journaled_tree::simulation::SimulatedDisk;
+use parking_lot::{Mutex, MutexGuard};
 use payments_core::Timestamp;
 use tokio::time::Instant;
 
@@ -65,7 +66,7 @@ impl Backups {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The time by the machine's clock.

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter::once_with,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -130,7 +130,7 @@ pub(super) async fn check_keys(world: &Arc<World>) {
                 world.violation(format!("a key of {} does not work", merchant.workspace));
             }
         }
-        let revoked = merchant.revoked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let revoked = merchant.revoked.lock().clone();
         for key in revoked {
             let answer = world.try_once(&Ask::get("/api/v1/account").by(&Key::new(key))).await;
             if answer.is_none_or(|answer| answer.status != StatusCode::UNAUTHORIZED) {

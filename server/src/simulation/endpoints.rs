@@ -1,17 +1,13 @@
 //! Merchants' webhook endpoints, and the way to them.
 
-use std::{
-    collections::BTreeMap,
-    future::pending,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{HeaderMap, Request, Response, body::Incoming, client, server, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tokio::{io::duplex, time::sleep};
 use webhook_verify::Verifier;
@@ -83,7 +79,7 @@ impl Receiver {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// From now on this secret signs, and the ones before it until then.
@@ -245,7 +241,7 @@ impl ToEndpoints {
         self.life.runs().await;
         self.fate.wait(1..=40).await;
         let host = request.uri().host().unwrap_or_default().to_owned();
-        let found = self.hosts.lock().unwrap_or_else(PoisonError::into_inner).get(&host).cloned();
+        let found = self.hosts.lock().get(&host).cloned();
         let receiver = found.ok_or_else(Fault::closed)?;
         if self.fate.strikes(Trouble::EndpointLink, 60) {
             // The request is lost: the connection breaks, or nobody hears of it.

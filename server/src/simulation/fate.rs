@@ -4,11 +4,12 @@ use std::{
     collections::BTreeMap,
     fmt::{self, Display, Formatter},
     ops::RangeInclusive,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use fastrand::Rng;
+use parking_lot::{Mutex, MutexGuard};
 use payments_core::Timestamp;
 use tokio::time::{Instant, sleep};
 
@@ -49,7 +50,7 @@ impl Fate {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The troubles that may strike from now on.
@@ -222,7 +223,7 @@ pub(super) struct ServerAmbient {
 
 impl Ambient for ServerAmbient {
     fn now(&self) -> Timestamp {
-        let skew = *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner);
+        let skew = *self.skew_millis.lock();
         Timestamp::from_millis(self.fate.now_millis() + skew).unwrap_or_else(|_| unreachable!("before the year 9999"))
     }
 

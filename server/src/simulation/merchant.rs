@@ -1,12 +1,9 @@
 //! A merchant's shop: creates payments, repeats requests, reads, refunds, and remembers what it was told.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
+use parking_lot::{Mutex, MutexGuard};
 use payments_core::Environment;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
@@ -88,18 +85,18 @@ impl Merchant {
                 let made = made.json();
                 let receiver = Receiver::new(host.clone(), manners);
                 receiver.rotate(text(&made, "secret"), i64::MAX);
-                let mut hosts = world.around.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut hosts = world.around.hosts.lock();
                 hosts.insert(host, Arc::clone(&receiver));
                 endpoints.push((text(&made, "id"), is_live, receiver));
             }
         }
         let (workspace, revoked, orders, done) = (id, Mutex::default(), Mutex::default(), Mutex::default());
         let merchant = Arc::new(Self { number, workspace, live_key, test_key, revoked, endpoints, orders, done });
-        world.merchants.lock().unwrap_or_else(PoisonError::into_inner).push(merchant);
+        world.merchants.lock().push(merchant);
     }
 
     pub(super) fn orders(&self) -> MutexGuard<'_, Vec<Order>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.orders.lock()
     }
 
     pub(super) fn key(&self, is_live: bool) -> &Key {
@@ -306,7 +303,7 @@ impl Merchant {
     }
 
     fn done(&self) -> MutexGuard<'_, BTreeMap<String, i64>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+        self.done.lock()
     }
 
     async fn resend(&self, world: &World) {

@@ -3,7 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use gateway_fakes::{bkash, stripe};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, StatusCode, client};
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use payments_core::FeeRate;
 use secrecy::SecretString;
 use tokio::{io::duplex, task::JoinSet, time::timeout};
@@ -74,7 +75,7 @@ impl Surroundings {
     pub(super) fn set_clock(&self, ahead: u64, off: i64) {
         self.fate.note(format_args!("the clock is {ahead} ms ahead and {off} ms off"));
         self.ahead.store(ahead, Ordering::Relaxed);
-        *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner) = ahead.cast_signed() + off;
+        *self.skew_millis.lock() = ahead.cast_signed() + off;
     }
 
     pub(super) fn ahead(&self) -> u64 {
@@ -87,7 +88,7 @@ impl Surroundings {
     }
 
     pub(super) fn skew(&self) -> i64 {
-        *self.skew_millis.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.skew_millis.lock()
     }
 }
 
@@ -116,7 +117,7 @@ impl Node {
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+        self.process.lock()
     }
 
     /// Starts the process, if it is down.

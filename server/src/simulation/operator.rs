@@ -1,9 +1,6 @@
 //! The operator: sends refunds of mobile money by hand, decides what needs a decision, replaces keys, and backs up.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use payments_core::Environment;
 use tokio::time::timeout;
@@ -80,7 +77,7 @@ async fn replace_key(world: &World) {
         {
             world.fate.note(format_args!("the operator replaces a key of {}", merchant.workspace));
             let old = merchant.key(is_live).replace(key);
-            merchant.revoked.lock().unwrap_or_else(PoisonError::into_inner).push(old);
+            merchant.revoked.lock().push(old);
             return;
         }
         world.fate.wait(500..=2_000).await;

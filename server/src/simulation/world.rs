@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     mem,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use gateway_fakes::{bkash::Bkash, stripe::Stripe};
 use http_body_util::Full;
 use hyper::{Method, Request, StatusCode};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -54,12 +55,12 @@ impl Key {
     }
 
     pub(super) fn text(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Returns the text before.
     pub(super) fn replace(&self, text: String) -> String {
-        mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), text)
+        mem::replace(&mut self.0.lock(), text)
     }
 }
 
@@ -154,19 +155,19 @@ impl World {
     pub(super) fn violation(&self, what: impl Into<String>) {
         let what = what.into();
         self.fate.note(format_args!("VIOLATION: {what}"));
-        self.violations.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+        self.violations.lock().push(what);
     }
 
     pub(super) fn violations(&self) -> Vec<String> {
-        self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.violations.lock().clone()
     }
 
     pub(super) fn hosts(&self) -> BTreeMap<String, Arc<Receiver>> {
-        self.around.hosts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.around.hosts.lock().clone()
     }
 
     pub(super) fn merchants(&self) -> Vec<Arc<Merchant>> {
-        self.merchants.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.merchants.lock().clone()
     }
 
     /// How many operations there were.

@@ -1,10 +1,8 @@
 //! Leases in memory, for a place with one process. Its start voids them all.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
 
+use parking_lot::{Mutex, MutexGuard};
 use payments_core::Timestamp;
 
 use super::claim::{Claim, Lease, Work};
@@ -84,6 +82,6 @@ impl Leases {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,11 +1,6 @@
 //! Traces by OTLP over HTTP, with the settings that OpenTelemetry gives its environment variables.
 
-use std::{
-    env,
-    fmt::Display,
-    sync::{Mutex, OnceLock},
-    time::Duration,
-};
+use std::{env, fmt::Display, sync::OnceLock, time::Duration};
 
 use opentelemetry::{
     Context, KeyValue,
@@ -18,6 +13,7 @@ use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{SdkTracer, SdkTracerProvider},
 };
+use parking_lot::Mutex;
 use payments_core::{Delivery, EventId};
 use warp::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request::Builder},
@@ -27,7 +23,6 @@ use warp::{
 use super::events::RecentEvents;
 use crate::{
     cli::CommandError,
-    process::lock::lock,
     store::{Change, CommitError, Committed, Store, Write},
 };
 
@@ -134,7 +129,7 @@ pub(crate) async fn commit(store: &Store, change: Change) -> Result<Committed, C
     }
     let span = traces.span("commit".to_owned(), SpanKind::Internal, Vec::new(), &parent);
     // Before the commit: another task may send the webhook before this one goes on.
-    events.into_iter().for_each(|event| lock(&traces.events).insert(event, span.span().span_context().clone()));
+    events.into_iter().for_each(|event| traces.events.lock().insert(event, span.span().span_context().clone()));
     let outcome = store.commit(change).with_context(span.clone()).await;
     end_span(&span, &outcome);
     outcome
@@ -147,7 +142,7 @@ pub(crate) fn same_trace<F: Future>(work: F) -> impl Future<Output = F::Output> 
 
 /// Surrounds a delivery attempt with the trace of its event.
 pub(crate) fn attempts_of<F: Future>(event: Option<&EventId>, attempt: F) -> impl Future<Output = F::Output> {
-    let context = match TRACES.get().and_then(|traces| lock(&traces.events).get(event?)) {
+    let context = match TRACES.get().and_then(|traces| traces.events.lock().get(event?)) {
         Some(span) => Context::new().with_remote_span_context(span),
         None => Context::current(),
     };

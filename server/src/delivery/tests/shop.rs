@@ -1,11 +1,6 @@
 //! A shop whose endpoints answer as a test says.
 
-use std::{
-    convert::Infallible,
-    future::pending,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,6 +10,7 @@ use hyper::{
     Request, Response, body::Frame, body::Incoming, client, http::request::Parts, server, service::service_fn,
 };
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::{
     io::duplex,
     time::{Instant, sleep},
@@ -78,7 +74,7 @@ impl Shop {
     }
 
     pub(in crate::delivery) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().unwrap().clone()
+        self.heard.lock().clone()
     }
 }
 
@@ -93,7 +89,7 @@ impl Endpoints for To {
         let heard = Heard { at: Instant::now(), head, body };
         let answer = (self.0.behaviour)(&heard);
         if !matches!(answer, Answer::NotSent) {
-            self.0.heard.lock().unwrap().push(heard);
+            self.0.heard.lock().push(heard);
         }
         match answer {
             Answer::Http { after, status, parts } => {

@@ -4,13 +4,11 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{AtRest, Bytes, Cell, Decision, KeyValue, View};
 use crate::store::StoreError;
@@ -38,16 +36,16 @@ impl Memory {
 
     /// The value under a key cannot be read any more.
     pub(crate) fn damage(&self, key: &[u8]) {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_vec());
+        self.damaged.lock().insert(key.to_vec());
     }
 
     /// The values under all keys can be read again.
     pub(crate) fn mend(&self) {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.damaged.lock().clear();
     }
 
     fn check(&self, key: &[u8]) -> Result<(), StoreError> {
-        let is_damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
+        let is_damaged = self.damaged.lock().contains(key);
         if is_damaged { Err(StoreError::corrupt(key, "it is damaged")) } else { Ok(()) }
     }
 
@@ -57,7 +55,7 @@ impl Memory {
     }
 
     fn values(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Vec<u8>>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+        self.values.lock()
     }
 }
 

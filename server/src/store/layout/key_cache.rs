@@ -1,11 +1,8 @@
 //! API keys that were parsed before. Each request has one, and most requests have the same few.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::{keys, reads::parse};
@@ -76,7 +73,7 @@ impl KeyCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KeyHash, Parsed>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -109,7 +106,7 @@ mod tests {
         assert!(cache.parse(&hash, b"{".to_vec(), after(4)).is_err());
         for nth in 0..=MAX_KEYS {
             cache.parse(&KeyHash::of(&nth.to_string()), record("3333"), after(5)).unwrap();
-            assert!(cache.0.lock().unwrap().len() <= MAX_KEYS);
+            assert!(cache.0.lock().len() <= MAX_KEYS);
         }
     }
 

@@ -1,10 +1,8 @@
 //! Looks for work that found nothing: they need not be repeated while nobody commits and nothing becomes due.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
 
+use parking_lot::Mutex;
 use payments_core::Timestamp;
 
 use crate::store::{Queue, bytes::Batch};
@@ -24,14 +22,14 @@ struct Look {
 impl Looks {
     /// Whether a look would find nothing again.
     pub(super) fn is_vain(&self, cell: u16, queue: Queue, newest: Option<Batch>, now: Timestamp) -> bool {
-        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = self.0.lock();
         let (Some(newest), Some(look)) = (newest, looks.get(&(cell, queue))) else { return false };
         look.newest == newest && look.until.is_none_or(|until| now < until)
     }
 
     /// Notes that a look found nothing.
     pub(super) fn note(&self, cell: u16, queue: Queue, newest: Batch, until: Option<Timestamp>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((cell, queue), Look { newest, until });
+        self.0.lock().insert((cell, queue), Look { newest, until });
     }
 }
 

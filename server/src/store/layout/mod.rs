@@ -35,11 +35,9 @@ mod snapshot;
 mod store;
 mod work;
 
-use std::{
-    ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{ops::Deref, sync::Arc};
 
+use parking_lot::Mutex;
 use payments_core::Slot;
 
 pub(crate) use self::{
@@ -158,14 +156,14 @@ fn decision<T: Send + 'static>(
             Err(CommitError::Store(error)) => return Err(error),
         };
         let is_accepted = outcome.is_ok();
-        *decided.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        *decided.lock() = Some(outcome);
         Ok(is_accepted)
     };
     (Box::new(decision), outcome)
 }
 
 fn outcome_of<T>(outcome: &Outcome<T>) -> Result<T, CommitError> {
-    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let outcome = outcome.lock().take();
     Ok(outcome.ok_or(StoreError::Stopped)??)
 }
 

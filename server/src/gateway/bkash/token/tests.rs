@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use gateway_fakes::{Call, Program as _, bkash};
+use parking_lot::Mutex;
 use payments_core::Timestamp;
 use reqwest::{Request, StatusCode};
 use secrecy::ExposeSecret;
@@ -75,12 +76,12 @@ impl Transport for Way {
         let world = &self.0;
         let no_response = |was_sent| NoResponse { what: "trouble".into(), was_sent };
         sleep(Duration::from_millis(100)).await;
-        let trouble = world.troubles.lock().unwrap().pop_front();
+        let trouble = world.troubles.lock().pop_front();
         if trouble == Some(Trouble::NoConnection) {
             return Err(no_response(false));
         }
         let path = request.url().path().rsplit("checkout").next().unwrap_or_default().to_owned();
-        world.sent.lock().unwrap().push(path);
+        world.sent.lock().push(path);
         let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
         let call = Call {
             method: request.method().clone(),
@@ -130,12 +131,12 @@ impl World {
     }
 
     fn meet(&self, troubles: &[Trouble]) {
-        self.troubles.lock().unwrap().extend(troubles);
+        self.troubles.lock().extend(troubles);
     }
 
     /// The requests since the last question.
     fn sent(&self) -> Vec<String> {
-        std::mem::take(&mut self.sent.lock().unwrap())
+        std::mem::take(&mut self.sent.lock())
     }
 
     fn set_clock(&self, seconds: i64) {

@@ -7,11 +7,12 @@ use std::{
     collections::{BTreeMap, HashMap},
     convert::Infallible,
     fmt, io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{
     Config, Error,
@@ -214,8 +215,8 @@ impl Connector {
         Ok(())
     }
 
-    fn backends(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Backend>> {
-        self.backends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn backends(&self) -> parking_lot::MutexGuard<'_, HashMap<usize, Backend>> {
+        self.backends.lock()
     }
 }
 

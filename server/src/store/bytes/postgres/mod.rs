@@ -34,11 +34,12 @@ mod tests;
 
 use std::{
     ops::{Range, RangeInclusive},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use payments_core::Slot;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -206,7 +207,7 @@ impl Postgres {
         let newest = Arc::clone(&own);
         self.tasks.spawn(writer.run(queue, move |changes, took, batch| {
             let seen = batch.map(|batch| (Instant::now(), batch));
-            *newest.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+            *newest.lock() = seen;
             on_commit(changes, took);
         }));
         CellOf { cell, slots, changes, own, read: tokio::sync::Mutex::default() }
@@ -318,7 +319,7 @@ impl Bytes for Postgres {
                 *read.insert((at, reads::newest(&self.readers, cell.0.into()).await?))
             }
         };
-        let own = *of_cell.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = *of_cell.own.lock();
         // By time, not by number: numbers go back if a failover loses batches.
         let (_, newest) = own.filter(|(at, _)| *at > read.0).unwrap_or(read);
         Ok(Some(newest))

@@ -1,12 +1,8 @@
 //! The protocol, played in memory by servers that freeze, break and come back at each step.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, env, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Mutex as Lock, OwnedMutexGuard, mpsc, oneshot},
     time::{Instant, sleep, sleep_until},
@@ -76,7 +72,7 @@ impl Database {
     }
 
     fn below(&self, many: u64) -> u64 {
-        self.chance.lock().unwrap().u64(..many)
+        self.chance.lock().u64(..many)
     }
 
     fn one_in(&self, many: u64) -> bool {
@@ -236,7 +232,7 @@ fn count(of: u64, key: u64) -> (Count, Decision) {
     let decided = Arc::clone(&outcome);
     let decide = move |view: &mut dyn View| {
         if view.get(&record(key))?.is_some() {
-            *decided.lock().unwrap() = Some(None);
+            *decided.lock() = Some(None);
             return Ok(false);
         }
         let (before, last) = match view.get(&counter(of))? {
@@ -250,7 +246,7 @@ fn count(of: u64, key: u64) -> (Count, Decision) {
         view.append(owner(key), &[])?;
         view.put(counter(of), [&(before + 1).to_be_bytes()[..], &owner(key)].concat());
         view.put(record(key), [of.to_be_bytes(), before.to_be_bytes()].concat());
-        *decided.lock().unwrap() = Some(Some(before));
+        *decided.lock() = Some(Some(before));
         Ok(true)
     };
     (outcome, Box::new(decide))
@@ -261,7 +257,7 @@ fn look(key: u64) -> (Arc<Mutex<Option<bool>>>, Decision) {
     let outcome = Arc::<Mutex<Option<bool>>>::default();
     let decided = Arc::clone(&outcome);
     let decide = move |view: &mut dyn View| {
-        *decided.lock().unwrap() = Some(view.get(&record(key))?.is_some());
+        *decided.lock() = Some(view.get(&record(key))?.is_some());
         Ok(false)
     };
     (outcome, Box::new(decide))
@@ -290,26 +286,26 @@ async fn play(seed: u64) {
                     let (of, key) = ((task + nth) % COUNTERS, server * 1_000 + task * 100 + nth);
                     database.pause().await;
                     let (counted, decision) = count(of, key);
-                    let ended = commit(&cell, decision).await.map(|()| counted.lock().unwrap().unwrap());
+                    let ended = commit(&cell, decision).await.map(|()| counted.lock().unwrap());
                     if ended.is_ok() {
-                        there.lock().unwrap().push(key);
+                        there.lock().push(key);
                     }
                     outcomes.push((of, key, ended));
                     if !database.one_in(4) {
                         continue;
                     }
                     let again = {
-                        let there = there.lock().unwrap();
+                        let there = there.lock();
                         there.get(usize::try_from(nth).unwrap()).copied()
                     };
                     let Some(again) = again else { continue };
                     let (counted, decision) = count(of, again);
                     if commit(&cell, decision).await.is_ok() {
-                        assert_eq!(counted.lock().unwrap().unwrap(), None, "{again} is counted again");
+                        assert_eq!(counted.lock().unwrap(), None, "{again} is counted again");
                     }
                     let (found, decision) = look(again);
                     if commit(&cell, decision).await.is_ok() {
-                        assert_eq!(*found.lock().unwrap(), Some(true), "{again} is there");
+                        assert_eq!(*found.lock(), Some(true), "{again} is there");
                     }
                 }
                 outcomes

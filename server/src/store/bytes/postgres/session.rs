@@ -9,12 +9,13 @@ use std::{
     future::poll_fn,
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use tokio_postgres::{
     AsyncMessage, Client, Config, Error, Row, Statement,
@@ -222,7 +223,7 @@ impl Session {
     }
 
     pub(super) fn known(&self, sql: &'static str) -> Option<Statement> {
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned()
+        self.statements.lock().get(sql).cloned()
     }
 
     pub(super) async fn prepared(&self, sql: &'static str) -> Result<Statement, Error> {
@@ -230,7 +231,7 @@ impl Session {
             return Ok(statement);
         }
         let statement = self.client.prepare(sql).await?;
-        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(sql, statement.clone());
+        self.statements.lock().insert(sql, statement.clone());
         Ok(statement)
     }
 

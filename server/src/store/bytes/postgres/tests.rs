@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::{Closing, NewTables, Postgres, Target};
@@ -143,8 +144,8 @@ fn count(numbers: &Arc<Mutex<Vec<u64>>>, key: String) -> Decision {
         view.put(b"000*count".to_vec(), (number + 1).to_string().into_bytes());
         view.put(format!("000/{key}").into_bytes(), number.to_string().into_bytes());
         // The last run counts.
-        let mut numbers = numbers.lock().unwrap();
-        let before = last.lock().unwrap().replace(number);
+        let mut numbers = numbers.lock();
+        let before = last.lock().replace(number);
         if let Some(place) = numbers.iter().rposition(|it| Some(*it) == before) {
             numbers.remove(place);
         }
