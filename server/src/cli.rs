@@ -134,8 +134,9 @@ pub(crate) enum AdminCommand {
     Refunds(Admin<RefundsCommand>),
     /// Send webhook deliveries once more.
     Deliveries(Admin<DeliveriesCommand>),
-    /// List and resolve payments whose gateway state contradicts ours.
-    Reconcile(Admin<ReconcileCommand>),
+    /// List and resolve payments whose gateway state contradicts ours. The old name of the command is `reconcile`.
+    #[command(alias = "reconcile")]
+    Reviews(Admin<ReviewsCommand>),
     /// Copy the store, as of one moment, into a missing or empty directory. The server may keep running.
     Backup {
         /// The target directory.
@@ -153,7 +154,7 @@ impl AdminCommand {
             | Self::Apps(Admin { args, .. })
             | Self::Refunds(Admin { args, .. })
             | Self::Deliveries(Admin { args, .. })
-            | Self::Reconcile(Admin { args, .. })
+            | Self::Reviews(Admin { args, .. })
             | Self::Backup { args, .. } => args,
         }
     }
@@ -341,7 +342,7 @@ pub(crate) enum DeliveriesCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ReconcileCommand {
+pub(crate) enum ReviewsCommand {
     /// List payments in manual review: payment, raw status, amount, currency, found, discrepancy.
     List,
     /// Resolve a payment after you checked it at the gateway.
@@ -371,6 +372,14 @@ mod tests {
     #[test]
     fn clap_accepts_the_definition_of_the_command_line() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn reviews_are_listed_by_the_commands_old_name_too() {
+        for name in ["reviews", "reconcile"] {
+            let command = Cli::try_parse_from(["payments-server", name, "list"]).unwrap().into_command();
+            assert!(matches!(command, Command::Admin(AdminCommand::Reviews(_))), "{name}");
+        }
     }
 
     #[test]

@@ -273,7 +273,7 @@ impl Metrics {
             reviews: add(
                 r,
                 "reviews_open",
-                "Payments whose gateway state contradicts ours and needs a manual decision; see reconcile list",
+                "Payments whose gateway state contradicts ours and needs a manual decision; see reviews list",
             ),
             manual_settlements: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
             registry: registry.into(),

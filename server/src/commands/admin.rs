@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, DeliveriesCommand, KeysCommand, ReconcileCommand,
-        RefundsCommand, WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, DeliveriesCommand, KeysCommand, RefundsCommand,
+        ReviewsCommand, WorkspacesCommand,
     },
     commands::{admin_socket, no_store::no_store_in},
     domain::Brand,
@@ -135,9 +135,9 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
                 AdminRequest::RecoverWebhook { webhook, since, until }
             }
         },
-        AdminCommand::Reconcile(Admin { command, .. }) => match command {
-            ReconcileCommand::List => AdminRequest::ListReviews,
-            ReconcileCommand::Resolve { payment, note, outcome, transaction } => {
+        AdminCommand::Reviews(Admin { command, .. }) => match command {
+            ReviewsCommand::List => AdminRequest::ListReviews,
+            ReviewsCommand::Resolve { payment, note, outcome, transaction } => {
                 AdminRequest::ResolveReview { payment, note, outcome, transaction }
             }
         },

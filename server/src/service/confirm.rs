@@ -191,7 +191,7 @@ impl Service {
     /// Requests a manual review of a discrepancy. Until a person resolves it, the server asks the gateway only for a pending
     /// refund. `next` is the session afterwards, except for the review.
     pub(super) async fn request_review(&self, session: &Session, mut next: Session, what: &str) -> Result<Payment> {
-        tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reconcile list");
+        tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reviews list");
         let review = ManualReview { what: what.to_owned(), found_at: self.ambient.now(), resolved: None };
         next.check_at = next.check_at.filter(|_| next.pending_refund.is_some());
         if let Some(ManualReview { what, found_at, resolved }) = next.review.replace(review) {

@@ -116,7 +116,7 @@ fn a_mistyped_directory_gets_no_store() {
         &["keys", "revoke", "key_1"],
         &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
         &["refunds", "list"],
-        &["reconcile", "list"],
+        &["reviews", "list"],
         &["backup", "/tmp/never-made"],
         &["check"],
         &["export", "payments"],

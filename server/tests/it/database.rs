@@ -137,7 +137,7 @@ async fn only_a_workspace_begins_a_store_in_a_database_and_says_so() {
         &["keys", "list"],
         &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
         &["refunds", "list"],
-        &["reconcile", "list"],
+        &["reviews", "list"],
         &["backup", "/tmp/never-made"],
     ] {
         let refused = try_run(&database, command);

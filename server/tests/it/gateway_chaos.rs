@@ -228,7 +228,7 @@ async fn play(engine: Engine) {
     assert!(tried_again > shop.payments / 6, "only {tried_again} customers came to a second attempt");
     let (calls, faulty) = shop.bkash.faults().calls();
     assert!(faulty * 4 > calls, "{faulty} of {calls} calls failed");
-    assert_eq!(live.server.run(&["reconcile", "list"]), "");
+    assert_eq!(live.server.run(&["reviews", "list"]), "");
     let log = live.server.log();
     let stays_due: Vec<&str> = log.lines().filter(|line| line.contains("a payment stays due")).collect();
     assert!(stays_due.is_empty(), "{stays_due:#?}");

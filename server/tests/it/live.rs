@@ -101,7 +101,7 @@ impl Live {
         })
         .await;
         eventually("the review in the list", async || {
-            Some(self.server.run(&["reconcile", "list"])).filter(|list| list.contains(id))
+            Some(self.server.run(&["reviews", "list"])).filter(|list| list.contains(id))
         })
         .await
     }

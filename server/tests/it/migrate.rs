@@ -69,7 +69,7 @@ async fn answers(live: &Live) -> Vec<String> {
         answers.push(live.request(Method::GET, path).send().await.unwrap().text().await.unwrap());
         answers.push(live.server.request(Method::GET, path).send().await.unwrap().text().await.unwrap());
     }
-    for command in [&["keys", "list"][..], &["refunds", "list"], &["reconcile", "list"], &["export", "payments"]] {
+    for command in [&["keys", "list"][..], &["refunds", "list"], &["reviews", "list"], &["export", "payments"]] {
         answers.push(live.server.run(command));
     }
     answers.push(live.server.run(&["export", "postings"]));
@@ -141,7 +141,7 @@ async fn a_store_that_is_moved_to_a_database_and_back_answers_as_before_and_goes
     assert_eq!(create(&live, "order-1").await, (true, first));
     assert!(!create(&live, "order-2").await.0);
     live.server.run(&["refunds", "settle", &refunded, "--reference", "TRX9"]);
-    live.server.run(&["reconcile", "resolve", &disputed, "--note", "seen", "--as", "paid"]);
+    live.server.run(&["reviews", "resolve", &disputed, "--note", "seen", "--as", "paid"]);
     assert_eq!(live.payment(&disputed).await["rawStatus"], "paid");
 }
 

@@ -35,7 +35,7 @@ async fn a_command_ends_quietly_when_its_reader_does() {
         format!("apps create --workspace {workspace} --name App"),
         "keys list".to_owned(),
         "refunds list".to_owned(),
-        "reconcile list".to_owned(),
+        "reviews list".to_owned(),
         "check".to_owned(),
         "check --json".to_owned(),
         "doctor --listen 127.0.0.1:0".to_owned(),

@@ -286,14 +286,14 @@ async fn a_discrepancy_waits_for_manual_review() {
     let back = live.stripe.program().pay(&session, stripe::CARD).unwrap();
     live.come_back(&back).await;
 
-    let listed = live.server.run(&["reconcile", "list"]);
+    let listed = live.server.run(&["reviews", "list"]);
     assert!(listed.contains(&bdt) && listed.contains(&usd) && listed.contains("1.00"), "{listed}");
-    let undecided = live.server.try_run(&["reconcile", "resolve", &bdt, "--note", "looked"]);
+    let undecided = live.server.try_run(&["reviews", "resolve", &bdt, "--note", "looked"]);
     assert!(!undecided.status.success());
     assert!(String::from_utf8_lossy(&undecided.stderr).contains("--as paid"));
-    live.server.run(&["reconcile", "resolve", &bdt, "--note", "seen in the statement", "--as", "paid"]);
-    live.server.run(&["reconcile", "resolve", &usd, "--note", "sent back", "--as", "failed"]);
+    live.server.run(&["reviews", "resolve", &bdt, "--note", "seen in the statement", "--as", "paid"]);
+    live.server.run(&["reviews", "resolve", &usd, "--note", "sent back", "--as", "failed"]);
     assert_eq!(live.payment(&bdt).await["rawStatus"], "paid");
     assert_eq!(live.payment(&usd).await["rawStatus"], "failed");
-    assert_eq!(live.server.run(&["reconcile", "list"]), "");
+    assert_eq!(live.server.run(&["reviews", "list"]), "");
 }

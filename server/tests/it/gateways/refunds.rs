@@ -33,7 +33,7 @@ async fn a_refund_succeeds_when_stripe_accepts_it_and_is_422_when_it_fails_or_is
             assert_eq!((is_back(), &live.payment(&id).await["rawStatus"]), (1, &json!("refunded")), "{status}");
         }
     }
-    assert_eq!(live.server.run(&["reconcile", "list"]), "");
+    assert_eq!(live.server.run(&["reviews", "list"]), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +114,7 @@ async fn a_refund_rejected_by_the_bank_goes_to_manual_review() {
     assert_eq!(live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap().status(), 200);
     live.stripe.program().fail_refund(&live.stripe.program().refunds()[0]);
     live.reviews(&id).await;
-    live.server.run(&["reconcile", "resolve", &id, "--note", "sent by bank transfer"]);
-    assert_eq!(live.server.run(&["reconcile", "list"]), "");
+    live.server.run(&["reviews", "resolve", &id, "--note", "sent by bank transfer"]);
+    assert_eq!(live.server.run(&["reviews", "list"]), "");
     assert_eq!(live.payment(&id).await["rawStatus"], "refunded");
 }

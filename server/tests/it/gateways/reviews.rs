@@ -37,7 +37,7 @@ async fn a_review_resolved_as_paid_stores_the_gateways_transaction_so_that_a_ref
     let live = live().await;
     let (card, wallet) = (with_another_amount(&live, "USD").await, with_another_amount(&live, "BDT").await);
     for id in [&card, &wallet] {
-        live.server.run(&["reconcile", "resolve", id, "--note", "seen in the statement", "--as", "paid"]);
+        live.server.run(&["reviews", "resolve", id, "--note", "seen in the statement", "--as", "paid"]);
         assert_eq!(refund(&live, id).await["status"], "refunded");
     }
     let books = live.stripe.program().books();
@@ -52,7 +52,7 @@ async fn a_review_resolved_as_paid_stores_the_gateways_transaction_so_that_a_ref
 async fn a_review_is_not_resolved_as_paid_without_a_transaction() {
     let mut live = live().await;
     let (asked, given) = (with_another_amount(&live, "USD").await, with_another_amount(&live, "BDT").await);
-    let resolve = |id: &str| vec!["reconcile".to_owned(), "resolve".into(), id.into(), "--note".into(), "seen".into()];
+    let resolve = |id: &str| vec!["reviews".to_owned(), "resolve".into(), id.into(), "--note".into(), "seen".into()];
     let run = |live: &Live, id: &str, more: &[&str]| {
         let arguments: Vec<String> = resolve(id).into_iter().chain(more.iter().map(ToString::to_string)).collect();
         live.server.try_run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
@@ -73,5 +73,5 @@ async fn a_review_is_not_resolved_as_paid_without_a_transaction() {
     refund(&live, &given).await;
     let listed = live.server.run(&["refunds", "list", "--json"]);
     assert!(listed.contains("TRX77"), "{listed}");
-    assert!(live.server.run(&["reconcile", "list"]).contains(&asked));
+    assert!(live.server.run(&["reviews", "list"]).contains(&asked));
 }

@@ -170,7 +170,7 @@ async fn late_money_of_a_failed_attempt_pays_the_payment_and_ends_the_second_att
         })
         .await;
         assert_eq!(live.request(Method::POST, &format!("/payments/{card}/refund")).send().await.unwrap().status(), 200);
-        assert_eq!(live.server.run(&["reconcile", "list"]), "");
+        assert_eq!(live.server.run(&["reviews", "list"]), "");
     }
 }
 
@@ -199,11 +199,11 @@ async fn money_of_two_attempts_waits_for_a_person() {
         live.bkash.program().take_late(&first);
         let listed = live.reviews(&id).await;
         assert!(listed.contains(&id) && listed.contains("send it back"), "{listed}");
-        live.server.run(&["reconcile", "resolve", &id, "--note", "sent back by hand"]);
+        live.server.run(&["reviews", "resolve", &id, "--note", "sent back by hand"]);
         let refund = live.request(Method::POST, &format!("/payments/{id}/refund"));
         assert_eq!(refund.send().await.unwrap().status(), 200);
         let of_second = live.bkash.program().books().into_iter().find(|entry| entry.id == second).unwrap();
-        assert_eq!((of_second.taken, live.server.run(&["reconcile", "list"]).as_str()), (1, ""));
+        assert_eq!((of_second.taken, live.server.run(&["reviews", "list"]).as_str()), (1, ""));
         assert!(live.server.run(&["refunds", "list"]).contains(&id));
     }
 }
