@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -222,13 +222,21 @@ const PAYMENTS: usize = 400;
 /// How often a migration is killed before it ends.
 const KILLS: u32 = 8;
 
+/// Kills a process after a time, unless it ends before: the time was measured while other tests ran.
+fn end_after(process: &mut Child, time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time && process.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let _ = process.kill();
+}
+
 /// Kills migrations at later and later moments. Returns how many of them went on with an earlier one.
 fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -> usize {
     let mut resumed = 0;
     for nth in 0..KILLS {
         let mut process = command(from, to).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        thread::sleep(takes.mul_f64((f64::from(nth) + fastrand::f64()) / f64::from(KILLS)));
-        let _ = process.kill();
+        end_after(&mut process, takes.mul_f64((f64::from(nth) + fastrand::f64()) / f64::from(KILLS)));
         let output = process.wait_with_output().unwrap();
         resumed += usize::from(text_of(&output).contains("the migration goes on"));
     }
@@ -267,8 +275,7 @@ fn cut_off(from: &str, new_target: impl Fn() -> String, takes: Duration) -> Stri
     loop {
         let to = new_target();
         let mut process = command(from, &to).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(takes.mul_f64(0.3 + 0.6 * fastrand::f64()));
-        let _ = process.kill();
+        end_after(&mut process, takes.mul_f64(0.3 + 0.6 * fastrand::f64()));
         process.wait().unwrap();
         let check = if to.starts_with('/') { "--data-dir" } else { "--database-url" };
         let said = text_of(&Command::new(BINARY).args(["check", check, &to]).output().unwrap());
