@@ -44,6 +44,7 @@ type Job = Option<Change>;
 /// Commits changes, on the caller's thread or on the committer's.
 pub(crate) struct GroupCommit {
     writer: Arc<Mutex<Writer>>,
+    #[cfg_attr(not(feature = "simulation"), expect(dead_code, reason = "only a simulation steps it"))]
     pub(crate) committer: Worker<Committer>,
     /// The last field, and so dropped last: it ends the committer's thread, which then holds the writer alone and drops it.
     queue: mpsc::Sender<Job>,

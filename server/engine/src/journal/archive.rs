@@ -33,6 +33,7 @@ const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 /// Compresses the closed files of each list that it is sent. When the database is being closed it ends after the file at hand.
 pub(crate) struct Archivist {
     lists: mpsc::SyncSender<FileList>,
+    #[cfg_attr(not(feature = "simulation"), expect(dead_code, reason = "only a simulation steps it"))]
     pub(crate) worker: Worker<Compressing>,
 }
 
