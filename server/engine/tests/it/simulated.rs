@@ -127,7 +127,7 @@ const FOUND_WITHIN: [(Planted, u64); 14] = [
     (Planted::ListedWithoutTree, 200),
     (Planted::RemovedBeforeListed, 8_000),
     (Planted::ListedBeforeBegun, 200),
-    (Planted::RemovedBeforeCompressed, 5_000),
+    (Planted::RemovedBeforeCompressed, 1_000),
     (Planted::NumberTrusted, 100),
     (Planted::NoReserve, 5_000),
     (Planted::CutAccepted, 100),
