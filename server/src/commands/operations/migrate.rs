@@ -39,7 +39,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
 }
 
 /// Moves a store. Returns what both stores then hold. Blocks, on a thread of a runtime that runs no tasks.
-fn move_store(from: &Location, to: Location) -> Result<Contents, CommandError> {
+pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, CommandError> {
     let source = Source::open(from)?;
     let moved = Target::open(to).and_then(|target| {
         let moved = move_all(&source, &from.to_string(), &target);

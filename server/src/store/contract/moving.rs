@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A store that can be read as of one moment, and takes in values.
-pub(super) trait Moved: Engine {
+trait Moved: Engine {
     async fn read<T: Send + 'static>(&self, read: impl FnOnce(&dyn Snapshot) -> T + Send + 'static) -> T;
     async fn take_in(&self, values: Vec<KeyValue>);
 }
@@ -63,7 +63,7 @@ pub(super) async fn fill(store: Arc<Store>) {
 }
 
 /// The values after a key, some at a time.
-pub(super) fn values(store: &dyn Snapshot, mut after: Option<Vec<u8>>, at_a_time: usize) -> Vec<KeyValue> {
+fn values(store: &dyn Snapshot, mut after: Option<Vec<u8>>, at_a_time: usize) -> Vec<KeyValue> {
     let mut all = Vec::new();
     loop {
         let page = store.values_after(after.as_deref(), at_a_time).unwrap();

@@ -6,17 +6,16 @@ use payments_core::{Currency, Day, RANDOM_BYTES, Status};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
-use super::{
-    Embedded, Engine, Memory, Postgres,
-    changes::api_key,
-    check,
-    moving::{Moved, values},
-    samples::*,
-};
+use super::{Embedded, Engine, Memory, Postgres, changes::api_key, check, own_database, samples::*};
 use crate::{
+    commands::operations::move_store,
     domain::{Outgoing, Place, Session, StoredToken, fan_out},
-    store::{Change, Claim, ClaimEnd, PaymentWrite, Prunable, Queue, Store, Work, Write, layout::MemoryStore},
+    store::{
+        Change, Claim, ClaimEnd, Contents, Location, PaymentWrite, Prunable, Queue, Store, Work, Write,
+        layout::MemoryStore, postgres::Target,
+    },
 };
 
 /// How many payments, endpoints and pings there are at most.
@@ -319,29 +318,37 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
         }
         let read = side.read().await;
         side.store = MemoryStore::default().into_store();
-        let there: Postgres = moved(engine).await;
-        side.store = there.store();
+        let directory = engine.close();
+
+        let target = new_database().await;
+        let from = Location::Directory(directory.path().to_owned());
+        let there = migrated(from, Location::Database(Box::new(target.clone()))).await;
+        let engine = Postgres::open(target).await;
+        side.store = engine.store();
         prop_assert_eq!(&side.read().await, &read);
         side.store = MemoryStore::default().into_store();
-        let back: Embedded = moved(check(there).await).await;
-        side.store = back.store();
+        let engine = check(engine).await;
+
+        let (target, directory) = (engine.close().await, tempfile::tempdir().unwrap());
+        let to = Location::Directory(directory.path().to_owned());
+        prop_assert_eq!(migrated(Location::Database(Box::new(target)), to).await, there);
+        let engine = Embedded::open(directory);
+        side.store = engine.store();
         prop_assert_eq!(side.read().await, read);
         drop(side);
-        check(back).await.end().await;
+        check(engine).await.end().await;
         Ok(())
     })
 }
 
-/// A new engine with the values of another one, which ends.
-async fn moved<T: Moved>(from: impl Moved) -> T {
-    let all = from.read(|store| values(store, None, 256)).await;
-    let to = T::new().await;
-    for some in all.chunks(256) {
-        to.take_in(some.to_vec()).await;
-    }
-    assert_eq!(to.read(|store| values(store, None, 256)).await, all);
-    from.end().await;
-    to
+async fn migrated(from: Location, to: Location) -> Contents {
+    spawn_blocking(move || move_store(&from, to)).await.unwrap().unwrap()
+}
+
+/// An empty database, which nobody else uses.
+async fn new_database() -> Target {
+    let url = own_database().await;
+    Target::new(&url.into(), None).unwrap()
 }
 
 proptest! {
