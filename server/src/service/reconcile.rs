@@ -112,10 +112,9 @@ impl Service {
             && let Err(error) = self.find_late_money(id).await
         {
             Err(error)
-        } else if awaits_gateway(&session) {
-            self.confirm(id, &Return::default()).await.map(drop)
         } else {
-            self.commit_without_event(Session { check_at: None, ..session.next() }).await
+            // Meanwhile the customer may have begun another attempt.
+            self.check_present_attempt(&self.due_session(id, claimed_at).await?).await
         };
         match checked {
             // A concurrent request finished the same refund.
@@ -128,6 +127,14 @@ impl Service {
         let is_planned = after
             .is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at));
         Ok(if is_planned { Ended::Planned } else { Ended::StaysDue })
+    }
+
+    async fn check_present_attempt(&self, session: &Session) -> Result<()> {
+        if awaits_gateway(session) {
+            self.confirm(&session.payment.id, &Return::default()).await.map(drop)
+        } else {
+            self.commit_without_event(Session { check_at: None, ..session.next() }).await
+        }
     }
 
     /// The session of a payment that is still due: while it was claimed, a concurrent request may have decided it or planned its

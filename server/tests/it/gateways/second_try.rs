@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_fakes::{bkash, stripe};
+use gateway_fakes::{Fault, bkash, stripe};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -218,4 +218,24 @@ async fn the_tenth_failed_attempt_fails_the_payment() {
         assert_eq!(live.payment(&id).await["rawStatus"], expected, "after attempt {attempt}");
     }
     assert_eq!(live.bkash.program().books().len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_begins_while_the_server_asks_about_the_one_before_is_asked_about_in_time() {
+    let live = Live::start_on(Engine::Directory, "gateway-timeout = 3", &[]).await;
+    let asked = async |times: u64| {
+        let question = format!("question {times}");
+        eventually(&question, async || (live.bkash.faults().calls_of("status") >= times).then_some(())).await;
+    };
+    let id = live.create(7.0, "BDT").await;
+    fail(&live, &id).await;
+    let before = live.bkash.faults().calls_of("status");
+    live.bkash.faults().next("status", Fault::HangBefore);
+    asked(before + 1).await;
+    let (_, second) = live.pay(&id).await;
+    // About the first attempt again, since the payment has changed, and about the second.
+    asked(before + 3).await;
+    assert!(approve(&live, &second).await.starts_with("https://shop.example/paid"));
+    let log = live.server.log();
+    assert!(!log.contains("a payment stays due"), "{log}");
 }
