@@ -34,8 +34,8 @@ const MAX_TEXT_BYTES: usize = 500;
 pub(crate) enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
     CreateWorkspace { name: String },
-    /// Creates an API key for a workspace: bound to a developer app if one is given, for everything without scopes. Older
-    /// servers know only the verbs `create_key` and `create_limited_key`, and would ignore limits that they do not know.
+    /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything. Older servers know only
+    /// `create_key` and `create_limited_key`, and would ignore limits that they do not know. The new verb makes them refuse.
     #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
     CreateKey {
         workspace: String,
@@ -56,8 +56,8 @@ pub(crate) enum AdminRequest {
     ListKeys,
     /// Revokes an API key, by its id or by the key itself.
     RevokeKey { id: String },
-    /// Replaces an API key: creates a new one and ends the old one, at once or after an overlap, in one commit. An older server
-    /// knows only the verb `rotate_key`, and would ignore the overlap.
+    /// Replaces an API key: one commit creates a new one and ends the old one, at once or after an overlap. Older servers
+    /// know only `rotate_key`, and would ignore the overlap. The new verb makes them refuse.
     #[serde(rename = "rotate_key_with_overlap", alias = "rotate_key")]
     RotateKey {
         id: String,
@@ -70,7 +70,7 @@ pub(crate) enum AdminRequest {
     SettleRefund { refund: String, reference: String },
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
-    /// Sends again what failed to reach an endpoint.
+    /// Resends the deliveries to an endpoint that failed within a time range.
     RecoverWebhook { webhook: String, since: Timestamp, until: Option<Timestamp> },
     /// Lists the payments that need manual review.
     ListReviews,
@@ -86,8 +86,8 @@ pub(crate) enum AdminRequest {
     },
     /// Backs up the store to a directory of the server's machine, by its absolute path.
     BackUp { directory: PathBuf },
-    /// Creates a developer app for a workspace. Customers may return to its redirect URIs. An older server knows only the verb
-    /// `create_app`, and would ignore the brand.
+    /// Creates a developer app for a workspace. Customers may return to its redirect URIs. Older servers know only
+    /// `create_app`, and would ignore the brand. The new verb makes them refuse.
     #[serde(rename = "create_branded_app", alias = "create_app")]
     CreateApp {
         workspace: String,
@@ -97,14 +97,14 @@ pub(crate) enum AdminRequest {
         #[serde(default)]
         brand: Brand,
     },
-    /// Asks the mobile-money gateway for its token, unless there is one.
+    /// Fetches the mobile-money gateway's token, unless there is a valid one.
     GatewayToken,
     /// Changes how a developer app looks on the checkout page.
     UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
 
 impl AdminRequest {
-    /// Whether the reply has a key, which cannot be shown again.
+    /// Whether the reply contains a key, which cannot be shown again.
     pub(crate) fn shows_key(&self) -> bool {
         matches!(self, Self::CreateKey { .. } | Self::RotateKey { .. })
     }
@@ -130,9 +130,9 @@ pub(crate) enum AdminReply {
     Refunds { refunds: Vec<RefundRow> },
     /// The payment whose refund a person settled.
     Settled { payment: PaymentId, refund: RefundId, reference: String, settled_at: Timestamp },
-    /// The delivery that was resent, and the new one.
+    /// The delivery that was resent, and the new delivery.
     Resent { resent: String, delivery: DeliveryId },
-    /// How many deliveries were sent again.
+    /// How many deliveries were resent.
     Recovered { recovered: u32 },
     /// The payments that need manual review.
     Reviews { reviews: Vec<ReviewRow> },
@@ -169,12 +169,12 @@ pub(crate) struct KeyRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) only_its_app: bool,
     pub(crate) name: Option<String>,
-    /// What the key may do; `None` for everything.
+    /// The permissions of the key; `None` for all.
     pub(crate) scopes: Option<Vec<Permission>>,
     pub(crate) expires_at: Option<Timestamp>,
-    /// To the minute.
+    /// When the key was last used, to the minute.
     pub(crate) last_used_at: Option<Timestamp>,
-    /// The key that took its place, if it works on until it expires.
+    /// The key that replaces this one, if this one still works until it expires.
     pub(crate) replaced_by: Option<KeyId>,
 }
 
@@ -188,7 +188,7 @@ impl Service {
 }
 
 impl Directory {
-    /// Runs a command from the command line. These gateways can be asked about payments.
+    /// Runs a command from the command line. These are the gateways that it may ask about payments.
     pub(crate) async fn administer(&self, gateways: &Gateways, request: AdminRequest) -> AdminReply {
         self.run(gateways, request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
     }
@@ -303,7 +303,7 @@ impl Directory {
             let (hash, mut key) = self.api_key(id).await?;
             let revoked_at = key.revoked_at.unwrap_or_else(|| self.ambient.now());
             let key_id = key.id.to_string();
-            // Revoking a key again keeps the first time.
+            // Revoking a key again does not change the time.
             if key.revoked_at.replace(revoked_at).is_none() {
                 key.version += 1;
                 self.commit(Change::of(Write::ApiKey(hash, Box::new(key)))).await?;
@@ -338,7 +338,7 @@ impl Directory {
         .await
     }
 
-    /// A key by its id, or by itself.
+    /// Finds a key by its id or by its text.
     async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey)> {
         let (keys, itself) = (self.store.api_keys().await?, KeyHash::of(id));
         let key = keys.into_iter().find(|(hash, key)| key.id.as_str() == id || *hash == itself);
@@ -346,7 +346,7 @@ impl Directory {
     }
 }
 
-/// The permissions of a key that sees the payments of one app alone. The others are about the whole workspace.
+/// Checks the permissions of a key that sees only one app's payments. Other permissions concern the whole workspace.
 fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>> {
     let granted = granted.unwrap_or_else(|| Permission::OF_AN_APP.to_vec());
     match granted.iter().find(|permission| !Permission::OF_AN_APP.contains(permission)) {
@@ -372,7 +372,7 @@ fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str> {
     Ok(text)
 }
 
-/// As [`checked`], for a name: it is one line.
+/// Does the same as [`checked`] for a name, which must be one line.
 pub(super) fn named<'t>(what: &str, text: &'t str) -> Result<&'t str> {
     let name = checked(what, text, MAX_NAME_BYTES)?;
     match is_one_line(name) {

@@ -1,8 +1,8 @@
 //! Permits to ask a gateway about a due payment. Neither a slow gateway nor a developer with many payments delays the others.
 //!
 //! A developer gets at most half of a gateway's permits. A payment stays claimed while its check waits for a permit, so the
-//! worker finds the payments behind it. A developer's claims are limited too: one beyond the limit stays until its lease
-//! ends, and then the payment is claimed again.
+//! worker goes on to later payments. A developer's claims are limited too. A claim beyond the limit gets no permit; when its
+//! lease ends, the payment is claimed again.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,11 +15,11 @@ use crate::{
     process::budget::{Budget, Held},
 };
 
-/// How many claims a server holds at once. A developer alone has half of them.
+/// How many claims a server holds at most. One developer may have half of them.
 pub(super) const CLAIMS: usize = 128;
-/// How many checks are in progress at one gateway.
+/// How many checks may be in progress at one gateway.
 const AT_A_GATEWAY: usize = 16;
-/// How many of them are one developer's.
+/// How many of these checks may be one developer's.
 const OF_A_DEVELOPER: usize = AT_A_GATEWAY / 2;
 
 /// A developer's payments at one gateway. A currency has one gateway.
@@ -58,7 +58,8 @@ impl CheckPermits {
             Currency::Bdt => &self.bdt,
             Currency::Usd => &self.usd,
         };
-        // The developer's own first: nobody holds a permit of the gateway while it waits for its own. Nobody closes a semaphore.
+        // Take the developer's permit first, so that no check holds the gateway's while it waits for the developer's. Nobody
+        // closes a semaphore.
         let own = self.own((currency, developer.clone())).acquire_owned().await.ok();
         let gateway = Arc::clone(gateway).acquire_owned().await.ok();
         Some(CheckPermit { _claim: claim, _own: own, _gateway: gateway })
@@ -67,7 +68,7 @@ impl CheckPermits {
     fn own(&self, own: Own) -> Arc<Semaphore> {
         let mut all = self.own.lock();
         if all.len() >= CLAIMS {
-            // Whoever has or awaits a permit has a handle, and there are at most as many as claims.
+            // Each check that has or awaits a permit keeps a handle. There are at most as many handles as claims.
             all.retain(|_, permits| Arc::strong_count(permits) > 1);
         }
         Arc::clone(all.entry(own).or_insert_with(|| Arc::new(Semaphore::new(OF_A_DEVELOPER))))
@@ -102,7 +103,7 @@ mod tests {
         tokio::task::yield_now().await;
         let (same_gateway, other_gateway) = (check(Currency::Bdt, 2, 10), check(Currency::Usd, 1, 1));
         assert_eq!(same_gateway.await.unwrap(), Some(10));
-        // The developer has as many claims as it may have, so this payment comes again later.
+        // The developer already has its maximum of claims, so this payment comes again later.
         assert_eq!(other_gateway.await.unwrap(), None);
         assert_eq!(check(Currency::Usd, 2, 1).await.unwrap(), Some(11));
         let ended = futures_util::future::join_all(many).await;

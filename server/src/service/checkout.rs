@@ -14,7 +14,7 @@ use crate::{
 
 const DEMO_TTL_SECONDS: u32 = 3600;
 
-/// A checkout session, with what only the checkout page may show.
+/// A checkout session, with fields that only the checkout page may show.
 pub(crate) struct CheckoutView {
     pub(crate) session: CheckoutSession,
     pub(crate) brand: Brand,
@@ -23,13 +23,13 @@ pub(crate) struct CheckoutView {
     /// How many seconds are left to pay; `None` if the session has expired.
     pub(crate) seconds_left: Option<i64>,
     pub(crate) receipt: Option<Receipt>,
-    /// The shop's URL for the returning customer, which depends on the payment's status.
+    /// The shop's URL for the returning customer. It depends on the payment's status.
     pub(crate) return_url: String,
     /// The gateway's page, while the payment is processing.
     pub(crate) customer_url: Option<String>,
 }
 
-/// What the page shows of a paid payment alone.
+/// What the page shows only if the payment is paid.
 pub(crate) struct Receipt {
     pub(crate) paid_at: Timestamp,
     pub(crate) method: Option<PaymentMethod>,

@@ -36,9 +36,9 @@ use crate::process::budget::{Budget, Held};
 use crate::store::{Change, CommitError, Conflict, StoreError, Write};
 use crate::trace;
 
-/// Maximum effects of a kind in progress, with or without a key. Developers share them: one alone gets half.
+/// Maximum effects of a kind in progress, with or without a key. One developer gets at most half.
 const MAX_IN_PROGRESS: i64 = 128;
-/// Time for the commits around an effect. A request waits for another's effect for its bound plus this.
+/// Time for the commits around an effect. A request waits for another request's effect at most the effect's bound plus this.
 const MARGIN: Duration = Duration::from_secs(2);
 /// A lease lasts twice the effect's bound plus this.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
@@ -89,8 +89,8 @@ enum Try {
 }
 
 impl Service {
-    /// Performs a developer's effect outside the store, once for all requests with a key. `bound` is the effect's time limit.
-    /// `perform` gets the request that holds the claim, and stores its response under it.
+    /// Performs a developer's effect outside the store, once for all requests with the same key. `bound` is the effect's time
+    /// limit. `perform` gets the request with the claim, and stores the response under that claim.
     pub(super) async fn once<F: Future<Output = Result<Answer>> + Send + 'static>(
         self: &Arc<Self>,
         effect: Effect,
@@ -126,7 +126,7 @@ impl Service {
             };
             let left = until.as_millis() - self.ambient.now().as_millis();
             let lease_ends = Instant::now() + Duration::from_millis(u64::try_from(left).unwrap_or(0));
-            // Woken or timed out, ask the store again.
+            // After a wake-up or a timeout, ask the store again.
             let _ = timeout_at(deadline.min(lease_ends), ended).await;
             if Instant::now() >= deadline {
                 return Err(Refused::KeyInProgress);
@@ -164,7 +164,7 @@ impl Service {
         }
         let held = request.clone().holding(token.clone());
         let outcome = AssertUnwindSafe(perform(Some(held))).catch_unwind().await;
-        // If the effect stored its response, that ended the claim and this writes nothing.
+        // An effect that stored its response has also ended the claim. Then this writes nothing.
         if let Err(error) = self.commit(Change::of(Write::KeyReleased(request.key().clone(), token))).await {
             tracing::warn!(%error, "a claim on an idempotency key could not be released; it ends with its lease");
         }
@@ -240,7 +240,7 @@ mod tests {
         begun.notified().await;
         let other = ping(&service, "dev_1", Some(request(r#"{"a":1}"#)), never).await;
         assert!(matches!(other, Err(Refused::IdempotencyKeyReused)));
-        // Even if it is woken for another key.
+        // A wake-up for another key does not end the wait.
         service.claims.ended(request("{}").key()).notify_waiters();
         assert!(matches!(ping(&service, "dev_1", Some(request("{}")), never).await, Err(Refused::KeyInProgress)));
         let (waiting, third) = (Arc::clone(&service), request("{ }"));

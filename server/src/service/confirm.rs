@@ -33,7 +33,7 @@ pub(crate) enum Hint {
     Cancelled,
 }
 
-/// Minimum time between two captures: this, or as long as the gateway may work on one.
+/// Minimum time between two captures, unless the gateway may work on one for longer.
 const CAPTURE_INTERVAL_MILLIS: i64 = 5_000;
 /// How long after the session's end the server goes on to capture money that the customer had approved.
 const CAPTURE_GRACE_MILLIS: i64 = 600_000;
@@ -134,8 +134,7 @@ impl Service {
         Ok(next)
     }
 
-    /// Schedules the next query. A concurrent change may have been about something else, such as an attempt that ended, and have
-    /// scheduled nothing.
+    /// Schedules the next query, also after a concurrent change: that may have scheduled none.
     async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor, refused: Option<&Refused>) -> Result<Payment> {
         retry_on_conflict(|| async {
             // Read the session again, because `record_capture` may have changed it.
@@ -212,7 +211,7 @@ async fn twice<F: Future<Output = Result<AttemptState, GatewayError>>>(ask: impl
     }
 }
 
-/// Whether the gateway's answer can still change the payment. Not during a manual review.
+/// Whether the gateway's answer can still change the payment. During a manual review it cannot.
 pub(super) fn awaits_gateway(session: &Session) -> bool {
     let payment = &session.payment;
     let paid = payments_core::transition(&payment.raw_status, payment.environment, &Cause::GatewayConfirmed);
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn approved_money_is_asked_for_until_the_session_has_ended_for_ten_minutes() {
+    fn approved_money_is_captured_until_ten_minutes_after_the_session_ended() {
         let mut session = new_session();
         session.payment.raw_status = RawStatus::Processing;
         let mut next = |captured: Option<i64>, now: i64| {

@@ -1,4 +1,4 @@
-//! The list of events: everything that was sent to webhook endpoints about payments, or would have been.
+//! The list of events about payments: those sent to webhook endpoints, and those for which there was no endpoint.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid
 use super::{Caller, Record, Refused, Result, Service, page_bytes::fitting, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
 
-/// How many entries a request examines, however few of them match its filter.
+/// How many entries a request examines at most, even if few match its filter.
 const MAX_EXAMINED: usize = 1000;
 
 impl Service {
@@ -73,7 +73,7 @@ impl Service {
     }
 }
 
-/// The page of chosen events. If it ends early because of its length, it goes on after its last event.
+/// The page of chosen events. If its length ends it early, the next page begins after its last event.
 fn page(mut items: Vec<RawJson>, chosen: EventPage<EventEntry>) -> EventPage<RawJson> {
     let EventPage { items: entries, mut has_more, mut next, unknown } = chosen;
     if let Some(fits) = fitting(items.iter().map(|event| event.as_str().len())) {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_says_where_the_next_begins_also_if_no_event_passes_the_filter() {
+    fn a_part_without_a_matching_event_still_says_where_the_next_begins() {
         let entries: Vec<_> = (0..4).map(|nth| entry(nth, EventKind::PaymentCreated)).collect();
         let all = EventQuery::default();
         let mut completed = all.clone();

@@ -30,7 +30,7 @@ impl Service {
         for claim in self.store.claim(Queue::Expiry, &lease, BATCH_SIZE).await? {
             if outcome.is_ok() {
                 outcome = match self.expire(&claim).await {
-                    // Keep its claim until the lease ends, so that it does not block the other sessions.
+                    // Keep this session's claim until its lease ends, so that it does not block the other sessions.
                     Err(Refused::Unavailable(error @ StoreError::Corrupt { .. })) => {
                         tracing::error!(%error, ?claim, "could not expire a session; run payments-server check");
                         continue;

@@ -1,4 +1,4 @@
-//! Plans work anew that a clock which went back holds up.
+//! Replans work that comes late because the clock went back.
 //!
 //! Queues are sorted by time, so work that was planned before the clock went back comes late. The server examines all planned
 //! work once when the clock goes back, and once at each start: the clock may have gone back while the server was down.
@@ -11,16 +11,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Refused, Result, Service, retry_on_conflict};
 use crate::store::{Change, Queue, StoreError, Work, Write};
 
-/// How often the worker looks at the clock, and then at a page of each queue.
+/// How often the worker looks at the clock and reads a page of each queue.
 const EVERY: Duration = Duration::from_secs(1);
-/// How much of a queue is looked at each time.
+/// How many entries of a queue the worker reads each time.
 const PAGE: usize = 256;
-/// A smaller step back holds up nothing for long. Clocks that are set gently make smaller steps.
+/// A step back of at most this much is ignored: it delays nothing for long, and slewing a clock makes smaller steps.
 const TOLERANCE_MILLIS: i64 = 2_000;
-/// The queues in the order of times.
+/// The queues that are sorted by time.
 const QUEUES: [Queue; 3] = [Queue::GatewayChecks, Queue::Retries, Queue::Expiry];
 
-/// Tells whether the clock went back between two looks at it, by a clock that only goes on.
+/// Tells whether the clock went back since the last look, by comparing it with a monotonic clock.
 struct Watch {
     seen: Timestamp,
     at: Instant,
@@ -36,10 +36,10 @@ impl Watch {
 }
 
 impl Service {
-    /// Plans anew what the clock holds up, for ever.
+    /// Replans delayed work, forever.
     pub(crate) async fn plan_held_up_work(self: Arc<Self>) {
         let mut watch = Watch { seen: self.ambient.now(), at: Instant::now() };
-        // Up to when each queue was looked at; `None` at its end.
+        // The time up to which each queue was read; `None` at its end.
         let mut looked_at = QUEUES.map(|queue| (queue, Some(watch.seen)));
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -60,12 +60,12 @@ impl Service {
         }
     }
 
-    /// Looks at a page of a queue. Returns the time of the last piece of work; `None` at the queue's end.
+    /// Reads a page of a queue. Returns the time of its last piece of work; `None` at the queue's end.
     async fn plan_page(&self, queue: Queue, after: Timestamp) -> Result<Option<Timestamp>> {
         let page = self.store.planned(queue, after, PAGE).await?;
         for (_, work) in &page {
             match self.plan_anew(work).await {
-                // Who handles the work reports it.
+                // The worker that handles this work reports the error.
                 Err(Refused::Unavailable(error @ StoreError::Corrupt { .. })) => {
                     tracing::debug!(%error, ?work, "cannot read planned work");
                 }
@@ -77,7 +77,7 @@ impl Service {
 
     async fn plan_anew(&self, work: &Work) -> Result<()> {
         match work {
-            // Most sessions need no look: a session's life is too long only if it was made in the future.
+            // Most sessions need no change: only a session created in the future lives too long.
             Work::Expiry(id) if id.created_at().is_some_and(|at| at <= self.ambient.now()) => Ok(()),
             Work::Expiry(id) | Work::GatewayCheck(id) => {
                 retry_on_conflict(|| async {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_slow_or_steps_forward_has_not_gone_back_and_one_that_steps_back_has_once() {
+    async fn only_a_clock_that_steps_back_is_noticed_and_only_once() {
         let at = |millis: i64| Timestamp::from_millis(1_700_000_000_000 + millis).unwrap();
         let mut watch = Watch { seen: at(0), at: Instant::now() };
         for (says, went_back) in

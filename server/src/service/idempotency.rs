@@ -34,7 +34,8 @@ impl Answer {
 }
 
 impl IdempotentRequest {
-    /// A request with this method, route with its parameter, and body. `text` is the text of its `Idempotency-Key` header.
+    /// A request with this method, path and body. The path is the route with its parameter; `text` is the `Idempotency-Key`
+    /// header.
     pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
         Self {
             key: IdempotencyKey::new(scope, method, path, text),
@@ -43,7 +44,7 @@ impl IdempotentRequest {
         }
     }
 
-    /// Whether a stored fingerprint is of the same request.
+    /// Whether a stored fingerprint belongs to this request.
     pub(super) fn has(&self, fingerprint: &str) -> bool {
         self.fingerprint == fingerprint
     }
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_answers_requests_of_the_same_meaning_and_no_others() {
+    fn a_stored_response_answers_only_requests_with_the_same_meaning() {
         let (first, spaced, other) = (request(r#"{"a":1,"b":2}"#), request(r#"{"b":2, "a":1}"#), request(r#"{"a":1}"#));
         let present = first.to_parts().1;
         for (request, is_same) in [(&first, true), (&spaced, true), (&other, false)] {

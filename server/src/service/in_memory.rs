@@ -38,7 +38,7 @@ pub(super) fn service() -> Arc<Service> {
     Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, TaskTracker::new()))
 }
 
-/// Who uses a key of this scope.
+/// The caller with a key of this scope.
 pub(super) fn caller(scope: Scope) -> Caller {
     let mut key: ApiKey = serde_json::from_value(serde_json::json!({"id": "key_1", "workspace_id": "ws_1",
         "scope": {"developer_id": "dev_1", "environment": "test"}, "last4": "cafe",

@@ -1,4 +1,4 @@
-//! When each API key was last used: noted in memory, and stored once a minute. The memory also tells which keys worked lately.
+//! When each API key was last used: noted in memory, stored once a minute. The memory also tells which keys worked lately.
 
 use std::{collections::HashMap, future::ready, sync::Arc, time::Duration};
 
@@ -15,14 +15,14 @@ use crate::{
 
 /// How precise a last use is, and how often uses are stored.
 const EVERY: Duration = Duration::from_secs(60);
-/// How many keys are noted between two times of storing. The use of another key is noted in the next minute.
+/// How many keys are noted between two writes. A key beyond them is noted in the next minute.
 const MAX_KEYS: usize = 10_000;
 /// How long a key counts as used lately.
 const LATELY_MILLIS: i64 = 60 * 60 * 1000;
-/// How many keys are stored at a time. Each is a change of its own, of its developer.
+/// How many keys are stored at a time, each in a change of its own.
 const KEYS_AT_A_TIME: usize = 64;
 
-/// The keys used since the uses were last stored, and lately.
+/// The keys used since the last write, and the keys used lately.
 #[derive(Default)]
 pub(crate) struct KeyUses(Mutex<Uses>);
 
@@ -33,7 +33,7 @@ struct Uses {
 }
 
 impl KeyUses {
-    /// Notes a use, unless the key's record has it to the minute.
+    /// Notes a use, unless the key's record already has one in this minute.
     pub(super) fn note(&self, hash: KeyHash, key: &ApiKey, now: Timestamp) {
         let minute = minute_of(now);
         if key.last_used_at.is_some_and(|known| known >= minute) {
@@ -51,7 +51,7 @@ impl KeyUses {
         uses.to_store.contains_key(hash) || uses.stored.contains_key(hash)
     }
 
-    /// The uses that are to be stored, in the order of the hashes: a simulation needs one order.
+    /// The uses to store, sorted by hash so that a simulation always sees the same order.
     fn take(&self, now: Timestamp) -> Vec<(KeyHash, Timestamp)> {
         let mut uses = self.0.lock();
         let taken = std::mem::take(&mut uses.to_store);
@@ -83,7 +83,7 @@ impl Service {
             let stored = uses.map(|(hash, at)| self.store_use(hash, at)).buffer_unordered(KEYS_AT_A_TIME);
             let errors: Vec<_> = stored.filter_map(|stored| ready(stored.err())).collect().await;
             if let Some(error) = errors.first() {
-                // They are lost: the next use is noted again.
+                // These uses are lost. The next use of each key is noted again.
                 tracing::warn!(%error, keys = errors.len(), "the last use of some API keys was not stored");
             }
         }
@@ -107,7 +107,7 @@ mod tests {
     use crate::service::{in_memory::service, keys::KeyLimits};
 
     #[test]
-    fn a_use_is_noted_to_the_minute_and_once_a_minute() {
+    fn a_keys_use_is_noted_once_a_minute() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let mut key: ApiKey = serde_json::from_value(serde_json::json!({"id": "key_1", "workspace_id": "ws_1",
             "scope": {"developer_id": "dev_1", "environment": "test"}, "last4": "cafe",

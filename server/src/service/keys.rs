@@ -12,7 +12,7 @@ pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 /// Longer than any valid key. The server does not hash a longer text.
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
-/// How many keys a merchant sees.
+/// How many keys a merchant's list has at most.
 const MAX_LISTED: usize = 100;
 
 /// What a new key is for and what it may do.
@@ -29,8 +29,8 @@ pub(super) struct KeyLimits {
 pub(crate) type Caller = Arc<ApiKey>;
 
 impl Service {
-    /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's if the sandbox is off. Refuses an
-    /// expired key.
+    /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's key if the sandbox is off.
+    /// Refuses an expired key.
     pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>> {
         if key.len() > MAX_KEY_BYTES || (key == SANDBOX_KEY && !self.settings.has_sandbox) {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Service {
         Ok(Some(key))
     }
 
-    /// Whether a key worked on this server lately, as far as it remembers. Does not ask the store.
+    /// Whether this server remembers that the key worked lately. Does not ask the store.
     pub(crate) fn has_worked_lately(&self, key: &str) -> bool {
         key.len() <= MAX_KEY_BYTES && self.key_uses.has(&KeyHash::of(key))
     }

@@ -6,7 +6,7 @@ use super::{Result, Service, confirm::awaits_gateway, retry_on_conflict};
 use crate::{domain::Session, gateway::AttemptState};
 
 impl Service {
-    /// Asks the gateway about each ended attempt of a payment that is due.
+    /// Asks the gateway about each ended attempt of the payment whose check is due.
     pub(super) async fn find_late_money(&self, id: &PaymentId) -> Result<()> {
         retry_on_conflict(|| async {
             match self.store.session(id).await? {
@@ -24,7 +24,7 @@ impl Service {
             if ended.check_at.is_none_or(|at| at > now) {
                 continue;
             }
-            // A cancel also makes sure that nobody can pay it any more.
+            // A cancel also ensures that nobody can pay the attempt any more.
             let asked =
                 async { self.gateways.of_attempt(&ended.attempt)?.cancel(&session.payment, &ended.attempt).await };
             let ended = &mut next.ended_attempts[nth];
@@ -61,7 +61,7 @@ impl Service {
         self.request_review(session, next, what).await.map(drop)
     }
 
-    /// The money counts if the payment has none yet. Otherwise the customer paid twice, and a person sends it back.
+    /// The money counts if the payment has none yet. Otherwise the customer paid twice, and a person sends the money back.
     async fn take_late_money(&self, session: &Session, nth: usize, transaction: String) -> Result<()> {
         let now = self.ambient.now();
         let mut next = session.next();
@@ -94,7 +94,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn money_of_a_failed_attempt_is_asked_for_after_its_day_until_the_gateway_answers_or_a_person_does() {
+    async fn a_failed_attempt_is_queried_until_the_gateway_answers_or_a_review_begins() {
         let service = service();
         let ago = |hours: i64| Timestamp::from_millis(service.ambient.now().as_millis() - hours * 3_600_000).unwrap();
         // Nobody answers: the service has no gateway.

@@ -47,7 +47,7 @@ pub(crate) enum ManualOutcome {
     Failed,
     /// The gateway made the pending refund.
     Refunded,
-    /// It did not, and will not.
+    /// The gateway did not make the pending refund and never will.
     NotRefunded,
 }
 
@@ -70,8 +70,8 @@ impl Directory {
         Ok(rows.collect())
     }
 
-    /// Records that a person sent a refund's money, with the reference of the transfer. `id` is the refund's, or its payment's
-    /// if one refund of it waits.
+    /// Records that a person sent a refund's money, with the reference of the transfer. `id` is the refund's id, or its
+    /// payment's id if exactly one refund of it waits.
     pub(super) async fn settle_refund(&self, id: &str, reference: &str) -> Result<(PaymentId, ManualSettlement)> {
         retry_on_conflict(|| async {
             let session = match id.starts_with(RefundId::PREFIX) {
@@ -80,7 +80,7 @@ impl Directory {
             };
             let payment = session.payment.id.clone();
             let is_this = |refund: &RefundId| refund.as_str() == id || payment.as_str() == id;
-            // The same command again, first: meanwhile another refund may wait.
+            // First look for an earlier run of the same command: by now another refund may wait.
             let is_same = |known: &&ManualSettlement| known.reference == reference && is_this(&known.refund);
             if let Some(known) = session.settlements.iter().find(is_same) {
                 return Ok((payment.clone(), known.clone()));
@@ -182,7 +182,8 @@ impl Directory {
         .await
     }
 
-    /// Ends a pending refund as a person found it at the gateway. `next` is the session afterwards, except for the refund.
+    /// Ends a pending refund; `is_made` is what a person found at the gateway. `next` is the session afterwards, except for
+    /// the refund.
     async fn resolve_refund(&self, session: &Session, mut next: Session, is_made: bool) -> Result<RawStatus> {
         let pending = next.pending_refund.take().ok_or_else(|| invalid("this payment has no pending refund"))?;
         next.check_at = None;
@@ -197,7 +198,7 @@ impl Directory {
     }
 }
 
-/// The gateway's transaction of a payment that a person found paid: given, or as the gateway says.
+/// The gateway's transaction of a payment that a person found paid: the given one, or the one that the gateway names.
 async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&str>) -> Result<String> {
     if let Some(given) = given {
         return Ok(given.to_owned());

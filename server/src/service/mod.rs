@@ -110,17 +110,17 @@ pub(crate) struct Service {
     pub(crate) sender: Arc<Sender>,
     pub(crate) gateways: Gateways,
     pub(crate) claims: Arc<Claims>,
-    /// Permits for questions about payments that are due.
+    /// Permits to ask a gateway about due payments.
     pub(crate) check_permits: Arc<CheckPermits>,
-    /// The payments about which requests without a key ask a gateway.
+    /// The turns of requests without a key that lead to a call at a gateway.
     pub(crate) turns: Turns,
-    /// The endpoints to which a request sends again what they missed.
+    /// The recoveries of endpoints in progress.
     pub(crate) recoveries: Arc<Recoveries>,
     /// The keys used since their last uses were stored.
     pub(crate) key_uses: Arc<KeyUses>,
     /// The keys that the store did not know a moment ago.
     pub(crate) unknown_keys: Arc<UnknownKeys>,
-    /// The requests since they were last logged.
+    /// The requests noted since the log was last stored.
     pub(crate) request_log: RequestLog,
     /// Wakes the fan-out worker when an event became pending.
     pub(crate) fan_out: Arc<FanOutSignal>,
@@ -159,7 +159,7 @@ impl Service {
         }
     }
 
-    /// A service of the same workspaces, API keys and apps whose payments are in another store and move no money.
+    /// A service with the same workspaces, API keys and apps. Its payments are in another store and move no money.
     pub(crate) fn of_sandbox(&self, store: Arc<Store>, sender: Arc<Sender>, claims: Arc<Claims>) -> Self {
         Self {
             store,

@@ -3,7 +3,7 @@
 /// Maximum bytes of a page's items. The first item always fits.
 const AT_MOST: usize = 4 * 1024 * 1024;
 
-/// How many of the items with these lengths a page has; `None` if it has all.
+/// How many items of these lengths fit in a page; `None` if all do.
 pub(super) fn fitting(lengths: impl Iterator<Item = usize>) -> Option<usize> {
     let mut all = 0;
     for (nth, length) in lengths.enumerate() {
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_what_fits_and_at_least_one_item() {
+    fn a_page_has_the_items_that_fit_and_at_least_one() {
         let mib = 1024 * 1024;
         for (lengths, fits) in [
             (vec![], None),

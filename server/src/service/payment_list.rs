@@ -1,4 +1,4 @@
-//! The list of payments: numbered pages, and parts that filters and a cursor lead to.
+//! The list of payments: numbered pages, or parts selected by filters and a cursor.
 
 use payments_core::{
     Currency, Customer, ErrorCode, Invalid, Page, PaymentId, PaymentPage, PaymentQuery, Status, Timestamp,
@@ -9,12 +9,12 @@ use super::{Caller, Refused, Result, Service, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
-/// How many payments a request examines, however few of them match its filter.
+/// How many payments a request examines at most, even if few match its filter.
 const MAX_EXAMINED: usize = 1000;
-/// How many of them are in memory at a time.
+/// How many of the examined payments are in memory at a time.
 const AT_A_TIME: usize = 100;
 
-/// What filters are compared with.
+/// The fields of a payment that filters compare.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Facts {
@@ -26,12 +26,12 @@ pub(super) struct Facts {
     customer: Customer,
 }
 
-/// The filters of a query, beside its times, which every source knows.
+/// The filters of a query, except its times: every source applies those.
 struct Filters<'q> {
     query: &'q PaymentQuery,
     caller: &'q Caller,
     lookups: Vec<Lookup>,
-    /// Whether the value of a filter matches no payment.
+    /// Whether a filter has a value that matches no payment.
     is_empty: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'q> Filters<'q> {
         Self { query, caller, lookups: values.into_iter().flatten().flatten().collect(), is_empty }
     }
 
-    /// The list to read, which is most likely the shortest, and whether all of it matches the filters.
+    /// The list to read, probably the shortest, and whether all its payments match the filters.
     fn source(&self) -> (PaymentSource, bool) {
         let excludes_some = self.query.currency.is_some() || self.caller.only_its_app;
         match (self.lookups.first(), &self.query.status) {
@@ -80,7 +80,7 @@ impl Service {
             let fault = "cannot be combined with a key of one app alone; go on with after";
             return Err(Invalid::field("page", ErrorCode::FieldInvalid, fault).into());
         }
-        // Nobody counts the payments of an app.
+        // The store keeps no count of an app's payments.
         let mut found = match query.is_page() && !caller.only_its_app {
             true => {
                 let found = self.store.payments(&caller.scope, query.status.as_ref(), query.page).await?;
@@ -109,7 +109,7 @@ impl Service {
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (source, is_exact) = filters.source();
-        // Near the limits of the times, a source also lists payments outside them.
+        // A source also lists some payments just outside the times.
         let has_times = query.created_after.is_some() || query.created_before.is_some();
         let at_a_time = if is_exact && !has_times { limit + 1 } else { AT_A_TIME };
         let mut examined = 0;
@@ -150,7 +150,7 @@ impl Service {
     ) -> Result<()> {
         let reference = filters.query.merchant_transaction_id.as_ref();
         let Some(id) = reference.and_then(|text| text.parse::<PaymentId>().ok()) else { return Ok(()) };
-        // The list has passed it.
+        // The list is already past this payment.
         if page.next.as_ref().is_some_and(|last| *last == id || last.created_at() < id.created_at()) {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Service {
         }))
     }
 
-    /// The lookup of a new payment's unique reference. Refuses a reference that is the id of a payment without one.
+    /// The lookup of a new payment's unique reference. Refuses a reference that is the id of a payment without a reference.
     pub(super) async fn unique_reference(&self, caller: &Caller, reference: &str) -> Result<Option<Lookup>> {
         if let Ok(id) = reference.parse()
             && self.payment_with_reference(caller, &id).await?.is_some()

@@ -66,7 +66,7 @@ impl Service {
         if is_own { Ok(session) } else { Err(NO_PAYMENT) }
     }
 
-    /// The payment as it ends, if its session has expired without a gateway attempt.
+    /// The expired payment, if its session has ended without a gateway attempt.
     pub(super) fn expired(&self, session: &Session, now: Timestamp) -> Option<Payment> {
         let has_expired = session.attempt.is_none() && session.expires_at <= now;
         let decision = has_expired.then(|| payments_core::decide(&session.payment, session.cause_of_end(), now));

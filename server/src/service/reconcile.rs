@@ -27,9 +27,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 enum Ended {
     /// The next check is planned, or none is needed.
     Planned,
-    /// The payment stays due. If the claim ended, the payment would come before all others again and again.
+    /// The payment stays due and claimed. Without the claim, it would come before all others again and again.
     StaysDue,
-    /// Its developer has as many claims as it may have.
+    /// The payment's developer already has its maximum of claims.
     NoPermit,
 }
 
@@ -51,7 +51,7 @@ impl Service {
                     }
                 }
             }
-            // A server that dies leaves claims behind, so they are few.
+            // Claim no more than there is room for: a server that dies leaves its claims behind.
             let free = CLAIMS - in_progress.len();
             if !is_more_due || free == 0 {
                 continue;
@@ -100,7 +100,7 @@ impl Service {
         ended
     }
 
-    /// Asks a payment's gateway, once there is a permit for it.
+    /// Asks a payment's gateway, once a permit for it is free.
     async fn check_gateway(&self, id: &PaymentId, claimed_at: Timestamp) -> Result<Ended, Ended> {
         let payment = self.due_session(id, claimed_at).await?.payment;
         let permit = self.check_permits.enter(payment.currency, &payment.developer_id).await;

@@ -40,8 +40,8 @@ impl Records<'_> {
     }
 }
 
-/// The lasting store with the workspaces, API keys and apps of all merchants. An operator changes it without a running server
-/// too.
+/// The lasting store with the workspaces, API keys and apps of all merchants. An operator can change it without a running
+/// server.
 #[derive(Clone)]
 pub(crate) struct Directory {
     pub(crate) store: Arc<Store>,

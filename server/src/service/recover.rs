@@ -1,4 +1,4 @@
-//! Sends again what an endpoint missed.
+//! Resends the deliveries that an endpoint missed.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use crate::{
     store::DeliveriesFrom,
 };
 
-/// How many deliveries a request looks at, and how many of them are in memory at a time.
+/// How many deliveries a request examines at most, and how many of them are in memory at a time.
 const MAX_EXAMINED: usize = 1000;
 const AT_A_TIME: usize = 50;
 /// An endpoint with this many pending deliveries gets no more. Its lane sends them as fast as the endpoint answers.
 const MAX_PENDING: usize = 100;
-/// How long a request waits until there are fewer, and how often it looks.
+/// How long a request waits for fewer pending deliveries, and how often it looks.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
 impl Service {
-    /// Resends the deliveries that failed within a time and that nobody has resent, except test events. Examines a part of the
-    /// deliveries.
+    /// Resends the failed deliveries of a time range, except test events and deliveries that were resent already. Examines a
+    /// part of the deliveries.
     pub(crate) async fn recover_webhook(
         &self,
         caller: &Caller,
@@ -49,7 +49,8 @@ impl Service {
 }
 
 impl Directory {
-    /// As [`recover_webhook`](Service::recover_webhook), for an operator and all parts. Returns how many were sent again.
+    /// Does the same as [`recover_webhook`](Service::recover_webhook) for an operator, in all parts. Returns how many were
+    /// resent.
     pub(super) async fn recover_any_webhook(
         &self,
         id: &str,
@@ -73,8 +74,8 @@ impl Directory {
 }
 
 impl Records<'_> {
-    /// Resends the failed deliveries of a part. Waits for room in the outbox until `give_up_at`. `None` does not wait: no server
-    /// may be running that makes room.
+    /// Resends the failed deliveries of a part. Waits for room in the outbox until `give_up_at`. With `None` it does not
+    /// wait: perhaps no server is running that makes room.
     async fn recover_part(
         self,
         endpoint: &Endpoint,
@@ -94,7 +95,7 @@ impl Records<'_> {
             if let Some(give_up_at) = give_up_at
                 && !self.has_room(&endpoint.id, give_up_at).await?
             {
-                // Without a delivery to go on after, there is no part to answer with.
+                // If no delivery was examined yet, there is no part to return.
                 let Some(after) = from.after else { return Err(Refused::TooManyPending { at_most: MAX_PENDING }) };
                 return Ok(Recovered::part(resent, Some(after)));
             }
@@ -115,7 +116,7 @@ impl Records<'_> {
         Ok(Recovered::part(resent, from.after))
     }
 
-    /// Waits until the endpoint's outbox is short. Returns whether it became so in time.
+    /// Waits until the endpoint's outbox is short. Returns false if it is still long at `give_up_at`.
     async fn has_room(self, endpoint: &WebhookId, give_up_at: Instant) -> Result<bool> {
         loop {
             let pending = self.store.outbox(endpoint, MAX_PENDING).await?;
@@ -129,7 +130,7 @@ impl Records<'_> {
         }
     }
 
-    /// Sends a delivery again, if it failed and was not sent again. Returns whether it did.
+    /// Resends a delivery if it failed and was not resent. Returns whether it did.
     async fn recover(self, outgoing: Outgoing) -> Result<bool> {
         let has_failed = outgoing.delivery.status == DeliveryStatus::Failed;
         if !has_failed || outgoing.resent_as.is_some() || outgoing.payment.is_none() {
@@ -137,7 +138,7 @@ impl Records<'_> {
         }
         match self.resend(outgoing, None).await {
             Ok(_) => Ok(true),
-            // Another request sent it again, or its payload was deleted.
+            // Another request resent it, or its payload was deleted.
             Err(Refused::Conflict | Refused::NotResent(_)) => Ok(false),
             Err(refused) => Err(refused),
         }

@@ -1,4 +1,5 @@
-//! One recovery of an endpoint at a time. A request that finds the same one running gets its answer; a different one waits.
+//! Allows one recovery of an endpoint at a time. A request for the recovery that runs shares its answer; any other request
+//! waits.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -13,7 +14,7 @@ use tokio::sync::watch;
 #[derive(Default)]
 pub(crate) struct Recoveries(Mutex<HashMap<WebhookId, Running>>);
 
-/// A recovery of another request.
+/// A recovery that another request runs.
 #[derive(Clone)]
 pub(super) struct Running {
     params: RecoverWebhook,
@@ -21,15 +22,15 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits until the recovery ends. Returns its answer if it was asked for the same.
+    /// Waits until the recovery ends. Returns its answer if both requests ask for the same.
     pub(super) async fn answer(mut self, params: &RecoverWebhook) -> Option<Recovered> {
         let ended = self.answer.wait_for(Option::is_some).await;
-        // One that failed leaves no answer.
+        // A recovery that failed leaves no answer.
         ended.ok()?.as_ref().filter(|_| self.params == *params).cloned()
     }
 }
 
-/// A recovery of this request. It ends when this is dropped.
+/// The recovery that this request runs. It ends when this is dropped.
 pub(super) struct Recovery {
     recoveries: Arc<Recoveries>,
     endpoint: WebhookId,
@@ -37,7 +38,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Ends with an answer for those who wait.
+    /// Ends the recovery and gives its answer to the requests that wait.
     pub(super) fn end(self, answer: Recovered) {
         self.answer.send_replace(Some(answer));
     }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_same_request_gets_the_answer_and_another_one_waits_for_the_end() {
+    async fn an_equal_request_shares_the_answer_and_a_different_one_waits_for_the_end() {
         let (recoveries, endpoint) = (Arc::new(Recoveries::default()), "wh_1".parse().unwrap());
         let all = RecoverWebhook::since(Timestamp::UNIX_EPOCH);
         let other = all.clone().after("del_1".parse().unwrap());
@@ -84,7 +85,7 @@ mod tests {
         first.end(Recovered::part(7, None));
         assert_eq!(same.answer(&all).await.map(|answer| answer.resent), Some(7));
         assert!(different.answer(&other).await.is_none());
-        // One that fails leaves its place.
+        // A recovery that fails makes room for another.
         let failed = recoveries.begin(&endpoint, &all).ok().unwrap();
         let waiting = running();
         drop(failed);

@@ -96,8 +96,8 @@ impl Service {
     ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
-            // Another worker may have made this refund since the request claimed its key. Then the key has the response. If it
-            // does so from now on, the session's version changes.
+            // Another worker may have made this refund since the request claimed its key. Then the key has the response. If
+            // that happens after this check, the session's version changes.
             if session.pending_refund.is_none()
                 && let Some(request) = request
                 && let Some(answer) = self.replay(request).await?
@@ -126,7 +126,7 @@ impl Service {
     }
 
     /// Requests a pending refund from the gateway and commits the result. Returns [`Refused::Conflict`] if another worker
-    /// did so and the gateway refused.
+    /// asked first and the gateway refused.
     async fn finish_refund(
         &self,
         id: &str,
@@ -200,7 +200,7 @@ impl Service {
                 return Ok(());
             }
             if session.needs_manual_review() {
-                // A person decides about something else first. The gateway sends the event again.
+                // A person resolves another discrepancy first. The gateway sends the event again.
                 return Err(Refused::RefundInProgress);
             }
             self.request_review(&session, session.next(), what).await.map(drop)
@@ -220,8 +220,9 @@ impl Records<'_> {
         let request = refund.request.clone().map(IdempotentRequest::of_parts);
         let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
         if answer.replayed {
-            // The key has the response of another refund: an earlier server could begin a second one under it. The gateway has
-            // made this one too, so it counts. If another worker recorded this very refund, the session's version tells.
+            // The key has the response of another refund: an earlier server could begin a second refund under one key. The
+            // gateway has made this one too, so it counts. If another worker recorded this very refund, the session's version
+            // has changed.
             return self.commit_refund(session, next, refund.clone(), None).await;
         }
         Ok(answer)
@@ -244,7 +245,7 @@ impl Records<'_> {
     }
 }
 
-/// What the gateway is asked to refund; `None` for the whole payment, whatever the request said.
+/// The amount that the gateway is asked to refund; `None` for the whole payment, even if the request named its amount.
 fn amount_at_gateway(session: &Session, pending: &PendingRefund) -> Option<Amount> {
     let left = session.payment.amount_left();
     let amount = pending.amount.unwrap_or(left);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_person_is_told_of_a_refund_that_has_had_no_answer_for_a_day_and_the_server_asks_on() {
+    async fn a_refund_without_an_answer_for_a_day_needs_a_review_and_is_still_asked_about() {
         let service = service();
         let mut session = paid(&service, Money::dollars(100)).await;
         let (params, request) = ten(&session);
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_was_answered_after_it_claimed_its_key_begins_no_second_refund() {
+    async fn a_request_whose_key_got_a_response_after_the_claim_begins_no_second_refund() {
         let service = service();
         let (session, params, request, made) = refunded(&service).await;
         let id = session.payment.id.as_str();
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refund_that_the_gateway_made_counts_although_its_key_has_the_response_of_another() {
+    async fn a_refund_made_by_the_gateway_counts_even_if_its_key_has_another_refunds_response() {
         let service = service();
         let (session, params, request, _) = refunded(&service).await;
         let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
@@ -360,7 +361,7 @@ mod tests {
         service.records().record_refund(&session, next.clone(), &second).await.unwrap();
         let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
         assert_eq!(payment.amount_refunded(), "20".parse().unwrap());
-        // Once each.
+        // Recording it again is refused.
         assert!(matches!(service.records().record_refund(&session, next, &second).await, Err(Refused::Conflict)));
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     store::{CommitError, Conflict, StoreError},
 };
 
-/// What a use case leads to.
+/// The result of a use case.
 pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
 
 /// Why a use case refused or failed.
@@ -48,7 +48,7 @@ pub(crate) enum Refused {
     TooManyEndpoints { at_most: usize },
     #[error("this delivery cannot be sent again: {0}")]
     NotResent(&'static str),
-    /// Another request with the same key is in progress for longer than its time limit.
+    /// Another request with the same key is still in progress after its time limit.
     #[error("a request with this Idempotency-Key is still in progress; send it again in a moment, with the same key")]
     KeyInProgress,
     #[error(
@@ -103,7 +103,7 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// Its name, and the code if no record has the id.
+    /// The record's name, and the code if no record has the id.
     fn name_and_code(self) -> (&'static str, ErrorCode) {
         match self {
             Self::Payment => ("payment", ErrorCode::PaymentNotFound),

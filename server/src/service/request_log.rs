@@ -15,15 +15,15 @@ use crate::{
 
 /// How often requests are stored. A server that is killed loses what it has noted since.
 const EVERY: Duration = Duration::from_secs(2);
-/// How many requests of a scope are noted between two times of storing, so that no scope delays the log of another.
+/// How many requests of one scope are noted between two writes, so that no scope delays another's log.
 const MAX_OF_SCOPE: usize = 100;
-/// How many requests of all scopes are noted.
+/// How many requests of all scopes together are noted.
 const MAX_NOTED: usize = 10_000;
 /// How many scopes' requests are stored at once, so that they share commits.
 const AT_ONCE: usize = 32;
 /// How long a request can be found.
 const DAYS: i64 = 7;
-/// How many parts of the log a request for it reads at most.
+/// How many parts one request for the log reads at most.
 const MAX_PARTS_READ: usize = 32;
 
 /// The requests noted since they were last stored.
@@ -93,7 +93,7 @@ impl RequestLog {
         self.note(scope, request.status, || request);
     }
 
-    /// The requests of each scope, in one order of the scopes: a simulation needs it.
+    /// The requests of each scope, with the scopes sorted so that a simulation always sees the same order.
     fn take(&self) -> Vec<(Scope, Vec<LoggedRequest>)> {
         let mut scopes: Vec<_> = std::mem::take(&mut *self.noted.lock()).scopes.into_iter().collect();
         scopes.sort_unstable_by(|(one, _), (other, _)| one.key().cmp(&other.key()));
@@ -110,7 +110,7 @@ impl Service {
         }
     }
 
-    /// Stores what was noted. What cannot be stored is lost: a log is no reason to stop.
+    /// Stores the noted requests. Those that cannot be stored are lost: a log is no reason to stop.
     pub(crate) async fn store_logged_requests(self: &Arc<Self>) {
         let mut storing = JoinSet::new();
         for (scope, requests) in self.request_log.take() {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_log_is_read_newest_first_and_whole_and_by_its_owner_alone() {
+    async fn only_its_owner_reads_the_log_and_reads_it_whole_and_newest_first() {
         let service = service();
         let mut expected = Vec::new();
         for nth in 0..150 {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_scope_notes_a_bounded_number_and_rather_what_failed() {
+    async fn a_scope_notes_a_bounded_number_of_requests_and_prefers_failed_ones() {
         let service = service();
         for nth in 0..MAX_OF_SCOPE as u64 + 5 {
             note(&service, "dev_1", request(nth, 200));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_of_one_cause_within_a_second_are_one_line_that_counts_them() {
+    async fn refusals_with_one_cause_within_a_second_share_a_line_with_their_count() {
         let service = service();
         let refused = |nth: u64, key: &str, millis: i64| LoggedRequest {
             key_last4: key.to_owned(),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_ring_forgets_the_oldest_parts_and_the_log_what_is_older_than_seven_days() {
+    async fn the_log_drops_its_oldest_parts_and_hides_requests_older_than_seven_days() {
         let service = service();
         let (owner, parts) = (caller(scope("dev_1")), 1000 + 3);
         for nth in 0..parts * PART as u64 / 100 + 1 {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Service {
-    /// Makes a new delivery of a delivery's event to the same endpoint. It is pending in the answer.
+    /// Creates another delivery of a delivery's event to the same endpoint. The answer shows it as pending.
     pub(crate) async fn resend_delivery(
         &self,
         caller: &Caller,
@@ -28,7 +28,7 @@ impl Service {
 }
 
 impl Directory {
-    /// As [`resend_delivery`](Service::resend_delivery), for an operator. Returns the id of the new delivery.
+    /// Does the same as [`resend_delivery`](Service::resend_delivery) for an operator. Returns the id of the new delivery.
     pub(super) async fn resend_any_delivery(&self, id: &str) -> Result<DeliveryId> {
         retry_on_conflict(|| async {
             let known = self.records().outgoing(id).await?.ok_or(NO_DELIVERY)?;

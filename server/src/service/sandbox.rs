@@ -31,7 +31,7 @@ impl Service {
         self.sandbox().await.ok().map(|_| SANDBOX_KEY)
     }
 
-    /// Repeats [`prepare_sandbox`](Self::prepare_sandbox) while the store is away.
+    /// Repeats [`prepare_sandbox`](Self::prepare_sandbox) while the store is unavailable.
     pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>> {
         loop {
             match self.prepare_sandbox().await {

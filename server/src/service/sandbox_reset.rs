@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Service {
-    /// Gives all test keys of the caller's workspace a new, empty scope. Nothing finds the records of the old one any more.
+    /// Gives all test keys of the caller's workspace a new, empty scope. Nothing reads the old scope's records any more.
     pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<()> {
         self.check_own_sandbox(caller).await?;
         let left = retry_on_conflict(|| async {
@@ -34,7 +34,7 @@ impl Service {
     async fn remove_endpoints(&self, left: &Scope) -> Result<()> {
         for endpoint in self.store.endpoints(left, None, usize::MAX).await? {
             match self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await.map_err(Refused::from) {
-                // A request that had begun changed or removed it.
+                // A request that began earlier has changed or removed the endpoint.
                 Err(Refused::Conflict) => {}
                 outcome => outcome?,
             }

@@ -1,4 +1,4 @@
-//! Moves the time of a developer's sandbox: brings expiries and further attempts closer.
+//! Advances the time of a developer's sandbox: brings expiries and further attempts closer.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::{
     store::{Change, StoreError, Write},
 };
 
-/// How many open sessions and how many deliveries one request looks at: the newest.
+/// How many pages of open sessions, and of deliveries, one request reads at most. The newest come first.
 const PAGES: u32 = 10;
 const PAGE: u32 = 100;
 
 impl Service {
-    /// Moves the time of the open sessions and waiting deliveries in the caller's sandbox alone.
+    /// Advances the time of the open sessions and waiting deliveries in the caller's sandbox.
     pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced> {
         self.check_own_sandbox(caller).await?;
         // First find them all: a session that expires leaves the list.

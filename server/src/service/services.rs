@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) struct Services {
     pub(crate) lasting: Arc<Service>,
-    /// The sandbox's, if it has a store of its own. `None` in it while the server starts.
+    /// The sandbox, if it has a store of its own. The channel has `None` while the server starts.
     sandbox: Option<watch::Receiver<Option<Sandbox>>>,
 }
 
@@ -37,7 +37,7 @@ impl Services {
         Self { lasting, sandbox }
     }
 
-    /// The sandbox; `None` if it has no store of its own. An error while the server starts: nobody knows yet which keys are the
+    /// The sandbox; `None` if it has no store of its own. Fails while the server starts: nobody knows yet which keys are the
     /// sandbox's.
     fn sandbox(&self) -> Result<Option<Sandbox>> {
         let Some(sandbox) = &self.sandbox else { return Ok(None) };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_payment_is_its_own_services_although_both_have_payments_in_one_slot() {
+    async fn each_service_finds_its_own_payments_in_a_slot_that_both_use() {
         let (lasting, [slot, other]) = (service(), [[0, 7], [0, 8]].map(Slot::of_random));
         let claims = Arc::new(Claims::new(&BudgetMetrics::default()));
         let sender = Arc::clone(&lasting.sender);

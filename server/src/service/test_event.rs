@@ -30,7 +30,7 @@ impl Service {
         Ok(form.of(kind, &payment, &body)?)
     }
 
-    /// A payment as it is at an event of this kind. It goes the way of a live payment and reads as a test payment.
+    /// An example payment at an event of this kind. It makes a live payment's transitions but reads as a test payment.
     fn example_of(&self, kind: &EventKind, caller: &Caller) -> Result<Payment> {
         let now = self.ambient.now();
         let id: PaymentId =

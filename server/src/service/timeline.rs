@@ -26,7 +26,7 @@ impl Service {
         let events = events.into_iter().flat_map(|(_, events)| events);
         let mut items = entries(&session);
         items.extend(events.map(|event| event_entry(event, &deliveries)));
-        // What happened at one time stays in this order: the move, and then its event.
+        // Entries of one time stay in this order: the move, then its event.
         items.sort_by_key(|entry| entry.created_at);
         Ok(Timeline { payment_id, items, has_more_deliveries, unknown: UnknownFields::new() })
     }
@@ -96,7 +96,7 @@ fn event_entry(event: EventWrite, deliveries: &[Outgoing]) -> TimelineEntry {
     TimelineEntry { event, ..entry(created_at, TimelineKind::Event, words) }
 }
 
-/// The event of a delivery. That of a redacted one, or of an early version, stands in the payload.
+/// The event of a delivery. For a redacted delivery, and one of an early version, the payload names it.
 fn event_of(outgoing: &Outgoing) -> Option<EventId> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,4 +1,4 @@
-//! The list of transactions: what has moved the merchant's balance, newest first.
+//! The list of transactions: the changes of the merchant's balance, newest first.
 //!
 //! The store lists changes with postings. Each is two transactions: the payment or the refund, and then the fee on it.
 
@@ -10,9 +10,9 @@ use payments_core::{
 use super::{Caller, Refused, Result, Service};
 use crate::store::{TransactionEntry, TransactionsFrom, earliest_in_list};
 
-/// How many changes a request examines, however few of them match its filter.
+/// How many changes a request examines at most, even if few match its filter.
 const MAX_EXAMINED: usize = 1000;
-/// What the id of a fee begins with.
+/// The prefix of a fee's id.
 const FEE: &str = "txn_fee_";
 
 impl Service {
@@ -24,7 +24,7 @@ impl Service {
             (None, None) => TransactionsFrom::Newest,
         };
         let has_filter = query.currency.is_some() || query.created_after.is_some() || query.created_before.is_some();
-        // The change of `after` itself, and one that tells whether the list goes on.
+        // One more for the change of `after` itself. The store reads another, which tells whether the list goes on.
         let examined = if has_filter { query.limit().max(MAX_EXAMINED) } else { query.limit() } + 1;
         let entries = self.store.transactions(&caller.scope, &from, examined + 1).await?;
         Ok(choose(&entries.ok_or_else(no_such_transaction)?, query, examined))
@@ -40,10 +40,10 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
         unknown: UnknownFields::new(),
     };
     let is_over = |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < earliest_in_list(from));
-    // The transaction `after` is one of the first.
+    // The first change includes the transaction `after`.
     let mut is_passed = query.after.is_none();
     for (nth, entry) in entries.iter().enumerate() {
-        // No older change can be as late as the filter asks for.
+        // This change and all older ones are too early for the filter.
         if is_over(entry) {
             break;
         }
@@ -65,7 +65,7 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
                 page.items.push(transaction);
             }
         }
-        // A fee of nothing is no transaction, and its change was the cursor's.
+        // The cursor's change is passed even if its fee was zero, which makes no transaction.
         is_passed = true;
     }
     page
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::domain::MoneyMove;
 
-    /// Three payments of 100.00 with a fee of 2.50, except that the second has none, newest first.
+    /// Three payments of 100.00, newest first. The second has no fee, the others 2.50.
     fn entries() -> Vec<TransactionEntry> {
         let entry = |nth: u8, fee: i64, balance_minor: i128| {
             let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth) * 3_600_000).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_says_where_the_next_begins_also_if_no_transaction_passes_the_filter() {
+    fn a_part_without_a_matching_transaction_still_says_where_the_next_begins() {
         let page = choose(&entries(), &query(&[("currency", "USD")]), 2);
         assert_eq!((page.items.len(), page.has_more), (0, true));
         assert_eq!(page.next.as_ref().and_then(event_of), Some(entries()[1].event.clone()));

@@ -1,5 +1,5 @@
-//! Requests without a key that lead to a call at a gateway take turns: one at a time for each payment, and at most one a
-//! second. Anybody who has a payment's address can send them, as often as the limit of a client address allows.
+//! Gives turns to requests without a key that lead to a call at a gateway: one at a time for each payment, at most one a
+//! second. Anybody who has a payment's address can send them, as often as the rate limit of a client address allows.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -59,7 +59,7 @@ impl Turns {
         let mut turns = self.0.lock();
         if turns.len() >= MAX_PAYMENTS && !turns.contains_key(&key) {
             let is_recent = |last: &Last| last.begun.is_some_and(|at| at + SPACING > now);
-            // Whoever has or awaits a turn has a second handle.
+            // A request that has or awaits a turn holds a second handle.
             turns.retain(|_, last| Arc::strong_count(last) > 1 || last.try_lock().is_ok_and(|last| is_recent(&last)));
             if turns.len() >= MAX_PAYMENTS {
                 return None;
@@ -75,7 +75,7 @@ impl Turn {
         self.last.ended.is_some_and(|ended| ended >= self.asked_for) && self.last.back == *back
     }
 
-    /// Waits until a second has passed since the last beginning.
+    /// Waits until a second has passed since the last turn began.
     pub(super) async fn begin(&mut self, back: &Return) {
         if let Some(begun) = self.last.begun {
             sleep_until(begun + SPACING).await;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_memory_of_turns_is_bounded_and_used_again_after_a_second() {
+    async fn a_bounded_number_of_payments_have_turns_and_room_returns_after_a_second() {
         let turns = Turns::default();
         let mut held = Vec::new();
         for nth in 0..MAX_PAYMENTS {

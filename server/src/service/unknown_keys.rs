@@ -13,13 +13,13 @@ use crate::domain::KeyHash;
 
 /// How long a key stays unknown before the store is asked again.
 const FOR: Duration = Duration::from_secs(1);
-/// How many keys are remembered. The store is asked about further ones each time.
+/// How many keys are remembered. The store is asked about any further key each time.
 const MAX_KEYS: usize = 10_000;
 
 /// The keys that the store did not know within the last second.
 #[derive(Default)]
 pub(crate) struct UnknownKeys {
-    /// Whether there may be any. Requests with a valid key take no lock while there is none.
+    /// Whether there may be unknown keys. While there are none, a request with a valid key takes no lock.
     has_any: AtomicBool,
     noted: Mutex<Noted>,
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_key_is_remembered_for_a_second_and_never_more_keys_than_there_is_room_for() {
+    async fn unknown_keys_are_remembered_for_a_second_and_only_up_to_a_limit() {
         let (keys, hash) = (UnknownKeys::default(), |nth: usize| KeyHash::of(&nth.to_string()));
         assert!(!keys.has(&hash(0)));
         keys.note(hash(0));

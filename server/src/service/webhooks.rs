@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Service {
-    /// Creates an endpoint. The response includes its new secret, and so does the list.
+    /// Creates an endpoint. The response and the list include its new secret.
     pub(crate) async fn create_webhook(
         &self,
         caller: &Caller,
@@ -71,8 +71,8 @@ impl Service {
         Ok(served.collect())
     }
 
-    /// Changes an endpoint. Deliveries that are pending go to its new URL, or fail if it is not active any more. The five days
-    /// after which failed attempts disable it begin anew.
+    /// Changes an endpoint. Its pending deliveries go to the new URL, or fail if it is no longer active. The five days of
+    /// failed attempts that disable an endpoint begin anew.
     pub(crate) async fn update_webhook(
         &self,
         caller: &Caller,
@@ -94,7 +94,7 @@ impl Service {
         .await
     }
 
-    /// Gives an endpoint a new secret. The present one also signs for a while.
+    /// Gives an endpoint a new secret. The old secret also signs for a while.
     pub(crate) async fn rotate_secret(
         &self,
         caller: &Caller,
