@@ -24,7 +24,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("dashboard.css", CSS),
         asset!("dashboard.js", JAVASCRIPT),
         asset!("dashboard-bn.js", JAVASCRIPT),
-        // What the console is made of, and then its views.
+        // First the console's foundation, then its views.
         asset!("dashboard-language.js", JAVASCRIPT),
         asset!("dashboard-api.js", JAVASCRIPT),
         asset!("dashboard-elements.js", JAVASCRIPT),
@@ -60,7 +60,7 @@ pub(super) fn find(name: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.name == name)
 }
 
-/// The URL of a file, for a page. Empty if there is none of this name, which a test rules out.
+/// The URL of a file, for a page. Empty if no file has this name, which a test rules out.
 pub(super) fn address(name: &str) -> &'static str {
     find(name).map_or("", |asset| &asset.address)
 }

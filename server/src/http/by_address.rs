@@ -1,7 +1,7 @@
 //! Counts and limits the open connections of each client address.
 //!
-//! As in the rate limits, a /64 of IPv6 counts as one address. Connections of trusted proxies do not count, because a
-//! proxy carries many clients.
+//! A /64 of IPv6 counts as one address, as in the rate limits. Connections of trusted proxies do not count, because a proxy
+//! carries many clients.
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 

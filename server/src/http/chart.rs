@@ -15,7 +15,7 @@ const LEFT: i128 = 740;
 const RIGHT: i128 = 5_800;
 const TOP: i128 = 340;
 const BOTTOM: i128 = 2_180;
-/// How many lines divide the plot, beside its base.
+/// How many lines divide the plot, not counting its base.
 const LINES: i128 = 4;
 /// Up to this number of days, each day's success rate has a dot.
 const DOTTED: usize = 31;
@@ -29,9 +29,10 @@ struct Picture {
     title: String,
     description: String,
     sign: &'static str,
-    /// The height of each line across the plot, that of its labels, and the volume and the success rate that they show.
+    /// For each line across the plot: its height, its labels' height, and the volume and the success rate that the labels
+    /// show.
     grid: Vec<(Tenths, Tenths, Short, i128)>,
-    /// The place and the size of each bar, and the day's figures, which a pointer over it shows.
+    /// For each bar: its place, its size, and the day's figures, which a pointer over it shows.
     bars: Vec<(Tenths, Tenths, Tenths, Tenths, String)>,
     rates: Rates,
     dates: Vec<(Tenths, String)>,
@@ -60,13 +61,13 @@ pub(super) fn chart(activity: &Activity, currency: Currency, language: Language)
         rates: rates(&days),
         dates: dates(&days, language),
     };
-    // The template has lines for its readers.
+    // The line breaks are for the template's readers only.
     Ok(picture.render()?.replace('\n', ""))
 }
 
 type Days<'d> = [(Day, &'d CurrencyActivity)];
 
-/// The title and the description, for those who do not see the chart.
+/// The title and the description, for people who do not see the chart.
 fn words(activity: &Activity, days: &Days<'_>, currency: Currency, language: Language) -> (String, String) {
     let Activity { since, until, .. } = activity;
     let (created, paid): (u64, u64) =
@@ -89,7 +90,7 @@ fn bars(days: &Days<'_>, top: i128, language: Language) -> Vec<(Tenths, Tenths, 
     let with_volume = days.iter().zip(centres(days.len())).filter(|((_, day), _)| day.volume.as_minor() > 0);
     let bar = |((date, day), centre): (&(Day, &CurrencyActivity), i128)| {
         let CurrencyActivity { created, paid, volume, .. } = day;
-        // A volume that is very small beside the largest one is visible too.
+        // Keep a very small volume visible beside a large one.
         let y = (BOTTOM - (BOTTOM - TOP) * volume.as_minor() / top).min(BOTTOM - 10);
         let figures = match language {
             Language::English => format!("{date}: {volume}, {paid} of {created} paid"),
@@ -134,7 +135,7 @@ fn rates(days: &Days<'_>) -> Rates {
     rates
 }
 
-/// The middle of each day's place in the plot.
+/// The middle of each day's column in the plot.
 fn centres(days: usize) -> impl Iterator<Item = i128> {
     (0..count(days)).map(move |nth| LEFT + (RIGHT - LEFT) * (2 * nth + 1) / (2 * count(days)))
 }
@@ -143,7 +144,7 @@ fn count(days: usize) -> i128 {
     i128::try_from(days).unwrap_or(i128::MAX).max(1)
 }
 
-/// The volume between two lines: 1, 2 or 5 with zeros, so that the largest volume is below the last line.
+/// The volume between two lines: 1, 2 or 5 with zeros. Four of them cover the largest volume.
 fn step(largest: i128) -> i128 {
     let mut power: i128 = 1;
     loop {
@@ -223,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_the_height_of_its_volume_and_the_line_that_of_the_success_rate() {
+    fn a_bar_shows_its_days_volume_and_the_line_shows_the_success_rate() {
         let svg = chart(&[(4, 3, 400_000), (2, 1, 200_000)]);
-        // The last line stands for 4000, so the first bar reaches it and the second half of it.
+        // The last line stands for 4000: the first bar reaches it, and the second bar half of it.
         assert!(svg.contains("y=\"34\" width=\"177.1\" height=\"184\""), "{svg}");
         assert!(svg.contains("y=\"126\" width=\"177.1\" height=\"92\""), "{svg}");
         assert!(svg.contains("<title>2026-03-01: 4000, 3 of 4 paid</title>"), "{svg}");
@@ -248,14 +249,14 @@ mod tests {
     #[test]
     fn a_day_without_payments_has_no_bar_and_interrupts_the_line() {
         let svg = chart(&[(1, 1, 100), (0, 0, 0), (1, 0, 0)]);
-        // One more is in the words above the plot.
+        // One more rectangle is in the words above the plot.
         assert_eq!(times(&svg, "<rect"), 2, "{svg}");
         assert_eq!((times(&svg, "M158.3 34"), times(&svg, "M495.6 218"), times(&svg, "L")), (1, 1, 0), "{svg}");
         assert_eq!(times(&svg, "<circle"), 2, "{svg}");
     }
 
     #[test]
-    fn any_number_of_days_has_at_most_four_dates_and_dots_only_where_they_are_few() {
+    fn a_chart_has_at_most_four_dates_and_has_dots_only_for_few_days() {
         for (days, dates, dots) in [(1, 1, 1), (2, 2, 2), (7, 4, 7), (31, 4, 31), (32, 4, 0), (366, 4, 0)] {
             let svg = chart(&vec![(2, 1, 5_000); days]);
             assert_eq!((times(&svg, "\"middle\">"), times(&svg, "<circle")), (dates, dots), "{days}");
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn no_style_is_inline_and_nothing_needs_another_address() {
+    fn a_chart_has_no_inline_style_and_loads_nothing() {
         let svg = chart(&[(1, 1, 100); 30]);
         assert!(!svg.contains("style") && !svg.contains("href") && !svg.contains("<script"), "{svg}");
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" ") && svg.contains("role=\"img\""));

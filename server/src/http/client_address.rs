@@ -1,7 +1,7 @@
 //! Finds the client's address behind trusted proxies.
 //!
-//! Clients can forge `X-Forwarded-For`, so only the entries that trusted proxies appended count. Reading from the right,
-//! the client is the first address that is not a trusted proxy's.
+//! Clients can forge `X-Forwarded-For`, so only the entries that trusted proxies appended count. Reading from the right, the
+//! client is the first address that is not a trusted proxy.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_text_is_not_skipped() {
+    fn a_header_that_is_not_text_is_not_skipped() {
         let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
         for (last, client) in [
             (&b"\xff"[..], "10.0.0.1"),

@@ -1,5 +1,5 @@
-//! `/dashboard`: a console for developers, in English or Bangla. The page is the same for everyone; the typed key stays in the browser's session
-//! storage and goes only to this server's API.
+//! `/dashboard`: a console for developers, in English or Bangla. The page is the same for everyone. The typed key stays in
+//! the browser's session storage and goes only to this server's API.
 
 use askama::Template;
 use warp::http::StatusCode;
@@ -51,7 +51,7 @@ mod tests {
         )
     }
 
-    /// The texts that the scripts pass to `t`. It gets nothing but literals.
+    /// The texts that the scripts pass to `t`, all of them literals.
     fn texts() -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")).unwrap() {

@@ -7,8 +7,8 @@ use super::{page::no_such_path, reference::DESCRIPTION, reply, request::Request}
 pub(super) async fn description(_: Request) -> reply::Outcome {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),
-        // Pages of other origins may read only this document. Everything else needs a secret key, which must not be in a
-        // browser, or is for our own pages.
+        // Pages of other origins may read only this document. All other responses need a secret key, which must not be in a
+        // browser, or are for our own pages.
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     ];
     Ok(reply::response(StatusCode::OK, DESCRIPTION, headers))

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::service::{Caller, Refused, Service};
 
-/// The path of the log of requests. Reading the log is not logged.
+/// The path of the request log. Requests that read the log are not logged.
 pub(super) const REQUEST_LOG: &str = "/api/v1/requests";
 
 pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
@@ -60,7 +60,7 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     let outcome = match (verdict.retry_after(), found.allow) {
         (Some(seconds), _) => Err(ApiError::too_many_requests(seconds)),
         (None, Some(methods)) => Err(ApiError::method_not_allowed(methods)),
-        // An endpoint that leads here would make webhooks out of webhooks.
+        // Otherwise an endpoint that points here would make webhooks out of webhooks.
         (None, None) if server.services.lasting.sender.is_delivery(&head.parts.headers) => {
             Err(ApiError::webhook_loop())
         }
@@ -98,15 +98,16 @@ fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome
         }
     };
     match status {
-        // No limit bounds these.
+        // The rate limit does not bound the number of refusals.
         StatusCode::TOO_MANY_REQUESTS => service.request_log.note_refusal(&caller.scope, describe()),
         _ => service.request_log.note(&caller.scope, status.as_u16(), describe),
     }
 }
 
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
-/// other schemes, such as Basic for a proxy. A key that fails counts for its client; beyond the client's limit it is refused
-/// with 429, and unless it worked lately, the store is not asked. The service is the one that has the key's records.
+/// other schemes, such as Basic for a proxy. A request whose key fails counts for its client. Once a client's limit is used
+/// up, its requests get 429 and the store is asked only about keys that worked lately. Returns the service that has the key's
+/// records.
 async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Service>), ApiError> {
     let unauthorized = |message| ApiError::new(ErrorCode::Unauthorized, message);
     // The listener counts the request for its client.
@@ -124,7 +125,7 @@ async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Servi
         }
         Ok(None) => unauthorized(INVALID),
         Err(error @ Refused::KeyExpired) => error.into(),
-        // The store failed, not the key.
+        // The store has failed, so the key may be valid.
         Err(error) => return Err(error.into()),
     };
     Err(refused(head, server.limits.take_failed_key(client).await).unwrap_or(failure))

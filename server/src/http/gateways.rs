@@ -20,8 +20,8 @@ const MAX_NAME_BYTES: usize = 255;
 /// Maximum length of an event. The processor's longest ones have hundreds of lines.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
-/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page. The
-/// gateway's word for what the customer did is in the query parameter `word`, and that for the attempt in `attempt`.
+/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page. The query
+/// parameter `word` says what the customer did, and `attempt` names the attempt, both in the gateway's words.
 pub(super) async fn customer_returned(request: Request, word: &str, attempt: &str) -> Outcome {
     let hint = match request.query(word).as_deref() {
         Some("success") => Hint::Approved,
@@ -38,17 +38,17 @@ pub(super) async fn customer_returned(request: Request, word: &str, attempt: &st
     }
     match timeout(WAIT, request.service().confirm_return(payment, back)).await {
         Ok(Ok(Some(shop))) => Ok(see_other(&shop)),
-        // The page explains every other outcome, including an unknown payment.
+        // The page explains every other state, including an unknown payment.
         _ => Ok(see_other(&page)),
     }
 }
 
-/// Handles an event of the card processor. Its few addresses send all events, so the route has no rate limit.
+/// Handles an event of the card processor. All events come from its few addresses, so the route has no rate limit.
 pub(super) async fn stripe_event(mut request: Request) -> Outcome {
     let service = Arc::clone(request.service());
     let signature = request.headers().get("stripe-signature").cloned();
     let signature = signature.as_ref().map_or(&b""[..], |value| value.as_bytes());
-    // Fail before reading the body if there is no card processor, or the body does not matter.
+    // Refuse before reading the body: the server may have no card processor, and the body may not matter.
     service.check_signature(signature)?;
     let body = request.read_large_body(MAX_EVENT_BYTES).await?;
     let event = service.read_event(signature, &body.bytes)?;

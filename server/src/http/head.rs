@@ -1,7 +1,7 @@
 //! A request's head: request line and header fields, and their limits.
 //!
-//! hyper accepts longer heads than these limits, so that the error has our body and a request id. hyper itself rejects
-//! even longer heads, with the same status and no body.
+//! hyper accepts longer heads than these limits, so that the error has our body and a request id. hyper itself rejects even
+//! longer heads, with the same status but no body.
 
 use std::{net::IpAddr, sync::OnceLock};
 
@@ -20,7 +20,7 @@ const MAX_FIELDS: usize = 64;
 /// Maximum length of request line and header fields together (431 beyond).
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// How many characters of a method, a path and an id are logged. All that the API knows are shorter.
+/// How many characters of a method, a path and an id are logged. Those that the API knows are shorter.
 const LONGEST_METHOD: usize = 16;
 const LONGEST_TEXT: usize = 160;
 
@@ -40,9 +40,9 @@ pub(super) struct Head {
     pub(super) parts: Parts,
     pub(super) addresses: Addresses,
     pub(super) found: Option<Found>,
-    /// The outcome of counting the request, once the gate has counted it.
+    /// The outcome of counting the request, set by the gate.
     pub(super) verdict: OnceLock<Verdict>,
-    /// The body, until the handler takes it. Only the handler asks, so nobody waits.
+    /// The body, until the handler takes it. Nothing else locks it, so nobody waits.
     pub(super) body: Mutex<Option<Lingering>>,
 }
 
@@ -60,7 +60,7 @@ impl Head {
     }
 }
 
-/// What the logs say of a request. A client may send 16 KiB of a method or a path.
+/// What the logs say about a request. A client may send a method or path of 16 KiB.
 #[derive(Serialize)]
 pub(super) struct Described<'h> {
     pub(super) id: &'h str,
@@ -68,7 +68,7 @@ pub(super) struct Described<'h> {
     pub(super) path: &'h str,
 }
 
-/// At most so many characters of a text's beginning.
+/// The first `characters` characters of a text, or all of it.
 pub(super) fn beginning(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_text_has_whole_characters() {
+    fn the_beginning_of_a_text_cuts_no_character() {
         for (text, characters, beginning_of) in
             [("abc", 3, "abc"), ("abc", 2, "ab"), ("éé", 1, "é"), ("টাকা", 2, "টা"), ("", 5, ""), ("a", 0, "")]
         {

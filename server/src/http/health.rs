@@ -21,14 +21,14 @@ pub(super) async fn alive(_: Request) -> Outcome {
     reply::ok_text(r#"{"status":"ok"}"#)
 }
 
-/// Readiness: the store is readable and lets itself be written, and the server is not shutting down.
+/// Readiness: the store can be read and written, and the server is not shutting down.
 pub(super) async fn ready(request: Request) -> Outcome {
     if request.server.stopping.is_cancelled() {
         return Err(ApiError::new(ErrorCode::ServiceUnavailable, "the server is shutting down"));
     }
     let ask = async {
         match request.service().is_ready().await {
-            // Whoever watches the server may know what its operator has to grant.
+            // Tell the monitoring what the operator has to grant.
             Err(Refused::Unavailable(cause @ StoreError::Denied(_))) => {
                 tracing::error!(%cause, "the server is not ready");
                 Err(ApiError::new(ErrorCode::ServiceUnavailable, cause.to_string()))

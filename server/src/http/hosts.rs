@@ -1,8 +1,8 @@
 //! The hosts by which a server on loopback can be called.
 //!
-//! A web page can give its own name the address 127.0.0.1 (DNS rebinding). Then the browser takes this server for the page's
-//! and lets the page read what it answers. The request still names the page's host, so a listener on loopback answers only
-//! hosts that it knows.
+//! A web page can give its own name the address 127.0.0.1 (DNS rebinding). Then the browser believes that this server belongs
+//! to the page, and lets the page read its answers. The request still names the page's host, so a listener on loopback
+//! answers only requests for hosts that it knows.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use warp::http::{header, request::Parts};
 
 use crate::process::reach::{is_local_host, is_loopback};
 
-/// The hosts that a listener knows beside loopback's. `None` if other machines reach it: it answers any host.
+/// The hosts that a listener knows, besides loopback. `None` if other machines reach it: then it answers for any host.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hosts(Option<Vec<String>>);
 
@@ -25,12 +25,12 @@ impl Hosts {
         Self(Some(named.iter().map(String::as_str).chain(own).map(|host| name_of(host).to_owned()).collect()))
     }
 
-    /// Whether each host that a request names is known. Every browser names one.
+    /// Whether all hosts that a request names are known. Every browser names one.
     pub(super) fn know(&self, head: &Parts) -> bool {
         let Some(known) = &self.0 else { return true };
         let is_known = |host: &str| {
             let name = name_of(host);
-            // Most requests name the base URL's.
+            // Most requests name the host of the base URL, so check it first.
             known.iter().any(|known| known.eq_ignore_ascii_case(name)) || is_local_host(name)
         };
         let mut named = head.headers.get_all(header::HOST).iter();

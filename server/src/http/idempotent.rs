@@ -9,12 +9,12 @@ use warp::http::{HeaderMap, StatusCode};
 use super::{reply, request::Request};
 use crate::service::{Answer, Caller, IdempotentRequest, Refused};
 
-/// When the stored response of a key is looked for.
+/// When to look for the key's stored response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lookup {
-    /// Before anything else, because the request has effects outside the store.
+    /// Before anything else, because the request has an effect outside the store.
     First,
-    /// By the commit, which refuses a key that was used. Saves a read.
+    /// In the commit, which refuses a used key. This saves a read.
     ByCommit,
 }
 
@@ -42,9 +42,8 @@ where
     }
     let answer = match handler(Arc::clone(&caller), body, identity.clone()).await {
         Ok(answer) => answer,
-        // Of two concurrent identical requests, the second may fail because of the first one's effect, such as a refund. Then both
-        // get the response that was stored with the effect. If the store cannot say, nobody knows whether this refusal is the
-        // answer.
+        // Of two concurrent identical requests, the second may fail because of the first one's effect, such as a refund. Then
+        // both get the response that was stored with the effect. If the store cannot be read, the answer is unknown.
         Err(refused) => match &identity {
             Some(identity) => service.replay(identity).await?.ok_or(refused)?,
             None => return Err(refused.into()),
@@ -53,7 +52,7 @@ where
     answered(&caller, success, answer)
 }
 
-/// The response. A stored one about a payment that the key may not see belongs to another request.
+/// The response. A stored response about a payment that the key may not see belongs to another request.
 fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> reply::Outcome {
     match answer.replayed && !caller.sees(answer.body.as_str()) {
         true => Err(Refused::IdempotencyKeyReused.into()),

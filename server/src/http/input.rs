@@ -1,4 +1,4 @@
-//! Counts what a client has sent and the server still has in memory: a request's head, complete or not, and its body.
+//! Counts the bytes that clients have sent and that are still in memory: of heads, complete or not, and of bodies.
 //!
 //! The first [`FREE`] bytes of a connection do not count. The rest counts against a budget that all connections share.
 //! Bodies of more than 64 KiB have a limit of their own.
@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 
 use crate::process::budget::{Budget, Held};
 
-/// What the input of a listener's connections may take together.
+/// The limit for the input of all connections of a listener together.
 pub(super) const BUDGET: i64 = 32 * 1024 * 1024;
-/// As much as hyper's first buffer has, which every connection has anyway.
+/// The size of hyper's first buffer, which every connection has anyway.
 const FREE: usize = 8 * 1024;
-/// The most that hyper and a handler keep of one connection.
+/// The most that hyper and a handler hold of one connection's input.
 const AT_MOST: usize = 128 * 1024;
 
-/// The input of one connection. Its task reads; the rest of a body that nobody wanted may end in another task.
+/// The input of one connection. Its task reads it, but another task may drain the rest of a dropped body.
 pub(super) struct Input {
     budget: Arc<Budget<IpAddr>>,
     peer: IpAddr,
@@ -85,7 +85,7 @@ mod tests {
     const KIB: usize = 1024;
 
     #[test]
-    fn only_what_is_longer_than_a_usual_head_counts_until_its_request_has_ended() {
+    fn input_longer_than_a_usual_head_counts_until_its_request_ends() {
         let metrics = BudgetMetrics::default();
         let budget = Budget::new(64 * 1024, metrics.clone());
         let input = Input::new(Arc::clone(&budget), [127, 0, 0, 1].into());

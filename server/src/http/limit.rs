@@ -1,7 +1,7 @@
 //! Rate limits: requests per minute per API key, or per client address on keyless routes.
 //!
-//! A window starts with the first request and lasts a minute (API specification, "Limits"). Requests whose key fails count for
-//! their client address. Once its window is used up, the store is asked only about keys that worked lately.
+//! A window starts with the first request and lasts a minute (API specification, "Limits"). Requests whose key fails count
+//! for their client address. Once the address has used up its window, the store is asked only about keys that worked lately.
 
 use std::{
     fmt::Display,
@@ -40,7 +40,8 @@ pub(crate) struct RateLimits {
     addresses: Limit<IpAddr>,
     proxies: TrustedProxies,
     begun: Instant,
-    /// Seconds after `begun` until which some client may be refused because its keys failed. Later requests look up no client.
+    /// Seconds after `begun`. Until then some client may have used up its window by failed keys. Later, no client is looked
+    /// up.
     failing_until: AtomicU64,
 }
 
@@ -52,7 +53,7 @@ impl RateLimits {
         Self { keys, addresses, proxies, begun: Instant::now(), failing_until: AtomicU64::new(0) }
     }
 
-    /// Keeps the limits together with the other servers on a store, if it may have others.
+    /// Shares the limits with the other servers on a store, if it can have others.
     pub(crate) fn share(&mut self, store: &Arc<Store>) {
         if store.request_counts().is_some() {
             self.keys.share("key", store);
@@ -81,7 +82,7 @@ impl RateLimits {
         verdict
     }
 
-    /// The refusal of a client whose window is used up, if keys failed beyond some client's window lately.
+    /// The refusal of a client whose window is used up. Returns `None` if no client used up its window by failed keys lately.
     pub(super) fn used_up(&self, client: IpAddr) -> Option<Verdict> {
         let failing_until = self.failing_until.load(Ordering::Relaxed);
         if failing_until == 0 || self.begun.elapsed().as_secs() >= failing_until {

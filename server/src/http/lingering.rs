@@ -22,7 +22,7 @@ const MAX_DURATION: Duration = Duration::from_secs(5);
 pub(super) struct Lingering {
     /// `None` after the end.
     body: Option<Incoming>,
-    /// The client waits for `100 Continue`, which reading the body would send. Do not drain then.
+    /// The client waits for `100 Continue`. Reading the body would send it, so do not drain.
     expects_continue: bool,
     /// The request, which goes on until the body's end.
     working: Option<Working>,
@@ -66,7 +66,7 @@ impl Drop for Lingering {
         let Some(body) = self.body.take().filter(|body| !self.expects_continue && !body.is_end_stream()) else {
             return;
         };
-        // Outside the runtime, it and the connection are shutting down.
+        // Without a runtime, the connection is shutting down too.
         if let Ok(runtime) = Handle::try_current() {
             let working = self.working.take();
             runtime.spawn(async move {

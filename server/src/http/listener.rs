@@ -1,7 +1,7 @@
 //! The listener: accepts connections within limits, answers each request, and sets the headers that all responses have.
 //!
-//! hyper serves the connections, because `warp::serve` has no limit of connections and no deadline for a head or for a
-//! shutdown. warp only calls the handlers: the routes are a filter of it, which gets the request as an extension.
+//! hyper serves the connections, because `warp::serve` limits neither connections nor the time of a head or a shutdown. warp
+//! only calls the handlers: the routes are a warp filter, which gets the request as an extension.
 
 use std::{
     convert::Infallible,
@@ -71,7 +71,7 @@ impl Default for Limits {
     }
 }
 
-/// Time after the start of a shutdown in which the rest of a request's head may come.
+/// Time after the start of a shutdown in which the rest of a request's head may arrive.
 const LAST_HEAD: Duration = Duration::from_secs(1);
 
 pub(crate) struct Listener {
@@ -157,8 +157,8 @@ impl Listener {
     }
 }
 
-/// Waits until the shutdown ends a connection: as soon as a request would come too late, unless the connection has work at
-/// hand; then when that takes too long.
+/// Waits until the shutdown ends a connection. A connection without work ends when it is too late for a new request. A
+/// connection with work ends when that takes too long.
 async fn cut_off(too_late: &CancellationToken, abort: &CancellationToken, work: &Work) {
     too_late.cancelled().await;
     if work.is_at_hand() {
@@ -175,7 +175,7 @@ pub(crate) struct Edge {
     limits: Arc<RateLimits>,
     addresses: ConnectionsByAddress,
     hosts: Hosts,
-    /// The bytes of responses that their clients still have to take, and of requests.
+    /// Counts the bytes of responses that clients have not taken yet. `input` counts the bytes of requests.
     unsent: Arc<Budget<IpAddr>>,
     input: Arc<Budget<IpAddr>>,
     metrics: Requests,
@@ -198,7 +198,7 @@ impl Edge {
         }
     }
 
-    /// Responds to one request. Lines that are logged meanwhile name it.
+    /// Responds to one request. Lines logged meanwhile name the request.
     async fn respond(
         self: Arc<Self>,
         peer: IpAddr,
@@ -228,7 +228,7 @@ impl Edge {
         let service = service_fn(move |request| Arc::clone(&self).respond(peer, request, work.begin()));
         let mut http = http1::Builder::new();
         head::configure(&mut http);
-        // An injected fault ends with an error here.
+        // With an injected fault, this ends with an error.
         let _ = http.serve_connection(TokioIo::new(stream), service).await;
     }
 
@@ -243,7 +243,7 @@ impl Edge {
         let verdict = match head.verdict.get() {
             Some(verdict) => *verdict,
             None => {
-                // Not counted yet, because the path or the key is unknown.
+                // The gate has not counted it, because the path or the key is unknown.
                 let verdict = self.limits.take_client(client).await;
                 if let Some(seconds) = verdict.retry_after().filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
                     response = ApiError::too_many_requests(seconds).into_response();

@@ -1,6 +1,6 @@
-//! Lines of the log that are written while a request is handled say which one.
+//! Adds the request to each line that is logged while the request is handled.
 //!
-//! A span of `tracing` would do the same, but it is formatted and stored for each request, and hardly any request logs.
+//! A span of `tracing` would do the same, but it is formatted and stored for every request, and few requests log a line.
 
 use std::{
     borrow::Cow,
@@ -43,7 +43,8 @@ impl<F> WithRequest<F> {
         Self { format, is_json: true }
     }
 
-    /// Escapes what a terminal would obey, except for the colours of the formatter, which escapes those of others itself.
+    /// Escapes control characters. In text it leaves the formatter's own colours: the formatter escapes all other colour
+    /// codes.
     fn keep_to_a_line(&self, line: &mut String) {
         line.truncate(line.trim_end_matches('\n').len());
         let shown = match self.is_json {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_beginning_of_a_long_method_and_path_in_whole_characters() {
+    fn a_line_has_only_the_beginning_of_a_long_method_and_path() {
         for is_json in [false, true] {
             let request = Request::builder().method(&*"A".repeat(900)).uri(format!("/{}", "é".repeat(900)));
             let (parts, ()) = request.body(()).unwrap().into_parts();

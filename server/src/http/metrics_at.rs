@@ -1,7 +1,7 @@
 //! Chooses the listener for `/metrics`.
 //!
 //! Metrics reveal business figures. Behind a proxy on the same machine every peer is local, so a public server's main
-//! listener cannot tell the operator from others. There, `/metrics` has a separate listener or is off.
+//! listener cannot tell the operator from others. So on a public server, `/metrics` has a separate listener or is off.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -54,7 +54,7 @@ impl MetricsAt {
         let base_url = &server.services.lasting.settings.base_url;
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());
         let hosts = listener.address().map(|own| Hosts::of(own, base_url, named)).unwrap_or_default();
-        // Its own memory: slow readers of the API leave room here for the operator.
+        // This listener has budgets of its own: slow readers of the API leave room here for the operator.
         let edge = Edge::new(server, Parts::Metrics, addresses, hosts);
         listener.serve(edge, server.stopping.clone()).await;
     }

@@ -1,7 +1,8 @@
 //! HTTP: connections, route table, handlers.
 //!
 //! The [`listener`] looks up a request's route in the table ([`routes`](mod@routes)) and hands the request to warp's filter.
-//! The [`gate`] authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects.
+//! The [`gate`] authenticates the caller and checks rate limit and method. Then the handler responds. No filter rejects a
+//! request.
 
 mod account;
 mod assets;

@@ -1,4 +1,4 @@
-//! The least speed at which a client must take its response.
+//! The minimum speed at which a client must take its response.
 
 use std::{
     pin::Pin,
@@ -12,10 +12,10 @@ use tokio::time::{Instant, Sleep, sleep};
 const LEAST_BYTES: usize = 16 * 1024;
 pub(super) const WINDOW: Duration = Duration::from_secs(30);
 
-/// How fast a client takes its response. Costs nothing while no write waits.
+/// Measures how fast a client takes its response. Costs nothing while no write waits.
 pub(super) struct Pace {
     length: Duration,
-    /// From the first write that waits until everything is written.
+    /// The present window, from the first write that waits until everything is written.
     window: Option<Window>,
 }
 
@@ -39,7 +39,7 @@ impl Pace {
         self.window = None;
     }
 
-    /// While a write waits: ready once the client has taken too little in a window.
+    /// Call it while a write waits. It becomes ready once the client has taken too little in a window.
     pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let length = self.length;
         let window = self.window.get_or_insert_with(|| Window { written: 0, end: Box::pin(sleep(length)) });

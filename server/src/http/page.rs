@@ -53,7 +53,7 @@ struct Page<'p> {
     is_chosen: bool,
 }
 
-/// What the page shows beyond the session's state.
+/// What the page shows in addition to the session's state.
 #[derive(Default)]
 struct Shown<'s> {
     status: StatusCode,
@@ -129,7 +129,7 @@ impl<'p> Page<'p> {
         };
         let (status, fault) = match outcome {
             Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
-            // A second click, a reload, another tab: show the current state.
+            // After a second click, a reload or a click in another tab, show the current state.
             Err(Refused::Payment(_)) => (StatusCode::OK, None),
             Err(Refused::Rejected(_) | Refused::NoGateway(_)) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, Some(words::REFUSED))

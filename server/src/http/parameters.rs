@@ -1,8 +1,7 @@
-//! The names of the query parameters that a route knows: those of its operation in the OpenAPI document, of which the
-//! reference is made.
+//! The names of the query parameters that each route knows: those in the OpenAPI document, which the reference also shows.
 //!
-//! A filter under another name must not answer with everything. So on a `GET` that needs a key, an unknown parameter and one
-//! that is given twice are refused. All other routes ignore them: trackers add some to the addresses of pages.
+//! A misspelt filter must not return everything. So a `GET` that needs a key refuses unknown and repeated parameters. All
+//! other routes ignore them, because trackers add parameters to the addresses of pages.
 
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
@@ -18,7 +17,7 @@ use super::{
 };
 use crate::nearest::nearest;
 
-/// How many parameters an error names, and how much of each name.
+/// How many unknown parameters an error names at most.
 const MAX_NAMED: usize = 10;
 const MAX_NAME_CHARS: usize = 64;
 
@@ -42,12 +41,12 @@ fn is_checked(route: &Route) -> bool {
     matches!(route.access, Access::Keyed(..)) && route.method == Method::GET
 }
 
-/// Whether a handler may read a parameter: it would never be there if it were not in the table.
+/// Whether a handler may read a parameter. A checked route never receives a parameter that is not in the table.
 pub(super) fn has(route: &Route, name: &str) -> bool {
     !is_checked(route) || names_of(route).iter().any(|known| known == name)
 }
 
-/// Refuses unknown parameters, and those that are given twice, in camelCase or in snake_case.
+/// Refuses unknown parameters, and parameters that are given twice, in camelCase or in snake_case.
 pub(super) fn check(route: &Route, query: Option<&str>) -> Result<(), Invalid> {
     match query.filter(|query| !query.is_empty() && is_checked(route)) {
         Some(query) => faults(query, names_of(route)),
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_of_known_parameters_passes_in_either_case_and_with_nothing_between() {
+    fn a_query_of_known_parameters_passes_in_either_case_and_with_empty_parts() {
         let known = ["page", "customerEmail"].map(str::to_owned);
         for query in ["", "&", "page=1&&customerEmail=a", "customer_email=a", "p%61ge"] {
             assert_eq!(faults(query, &known), Ok(()), "{query}");

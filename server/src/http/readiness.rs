@@ -1,4 +1,4 @@
-//! The answer of `/readyz`, which everybody may ask: requests share it, so that they do not load the store.
+//! The answer of `/readyz`. Everybody may ask, so requests share an answer and do not load the store.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ struct Last {
 }
 
 impl Readiness {
-    /// Asks the store, or waits for the answer that another request gets, or returns one that is younger than half a second.
+    /// Returns an answer younger than half a second. Otherwise waits for another request's answer, or asks the store.
     pub(super) async fn of(&self, ask: impl Future<Output = Result<(), ApiError>>) -> Result<(), ApiError> {
         let mut last = self.0.lock().await;
         if let Some((at, answer)) = &last.answer
@@ -30,7 +30,7 @@ impl Readiness {
         {
             return answer.clone();
         }
-        // Has passed, unless the client of the last question hung up before its answer.
+        // This time has passed, unless the last client that asked hung up before its answer.
         if let Some(begun) = last.begun {
             sleep_until(begun + EVERY).await;
         }
@@ -70,7 +70,7 @@ mod tests {
         sleep(EVERY).await;
         let begun = Instant::now();
         for _ in 0..100 {
-            // Each hangs up before the answer.
+            // Each client hangs up before the answer.
             let hung_up = timeout(Duration::from_millis(60), readiness.of(ask(100))).await;
             assert!(hung_up.is_err());
         }

@@ -18,7 +18,7 @@ use crate::service::SANDBOX_KEY;
 /// The OpenAPI document. Tests check every response of the server against it.
 pub(super) const DESCRIPTION: &str = include_str!("../../openapi.json");
 
-/// The pages under `/docs` by name, each once without the sandbox's key in its examples and once with it.
+/// The pages under `/docs` by name, each in two forms: without the sandbox's key in its examples, and with it.
 pub(crate) struct Reference(HashMap<&'static str, [Bytes; 2]>);
 
 impl Reference {
@@ -36,7 +36,7 @@ impl Reference {
         Self(pages.map(rendered).collect())
     }
 
-    /// The guide of this name; the reference itself, whose name is empty.
+    /// The guide of this name. The empty name is the reference itself.
     pub(super) fn page(&self, name: &str, has_sandbox: bool) -> Option<Bytes> {
         self.0.get(name).map(|page| page[usize::from(has_sandbox)].clone())
     }

@@ -22,11 +22,11 @@ pub(super) type Outcome = Result<Response, ApiError>;
 pub(super) type StaticHeader = (HeaderName, &'static str);
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
-/// The policy of a page that uses styles and scripts of this server alone, which may call its API.
+/// The policy of a page that uses only this server's styles and scripts, and may call its API.
 pub(super) const SCRIPTED: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; \
     frame-ancestors 'none'; base-uri 'none'";
 
-/// The headers that most responses have at most: two of the body, two of the rate limit, and the request's id.
+/// How many headers most responses have at most: two of the body, two of the rate limit, and the request's id.
 const USUAL_HEADERS: usize = 6;
 
 pub(super) fn response(
@@ -42,7 +42,7 @@ pub(super) fn response(
     response
 }
 
-/// A page, style, script or picture, with the policy that a page needs. Browsers must not guess another type.
+/// A page, style, script or picture. Browsers must not guess another type.
 pub(super) fn file(
     kind: &'static str,
     cache: &'static str,
@@ -84,12 +84,12 @@ pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Outcome {
     Ok(json_text(status, body, None))
 }
 
-/// JSON that is a text already.
+/// JSON that is already serialized.
 pub(super) fn ok_text(json: impl Into<Bytes>) -> Outcome {
     Ok(json_text(StatusCode::OK, json, None))
 }
 
-/// A page of payments, copied from the store: what a [`PaymentPage`] of them serializes to.
+/// A page of payments, copied from the store. The text equals what [`PaymentPage`] serializes to.
 pub(super) fn page_text(page: &PaymentPage<PaymentJson>) -> String {
     let PaymentPage { items, total, page: number, limit, has_more, next, .. } = page;
     let begin = r#"{"items":["#;
@@ -114,7 +114,7 @@ pub(super) fn page_text(page: &PaymentPage<PaymentJson>) -> String {
     text
 }
 
-/// A text that a response shares instead of copying it.
+/// A body that the response shares with its source, without a copy.
 struct Text(RawJson);
 
 impl AsRef<[u8]> for Text {
@@ -129,7 +129,7 @@ pub(super) fn answer(status: StatusCode, answer: Answer) -> Response {
 }
 
 fn json_text(status: StatusCode, body: impl Into<Bytes>, extra: Option<StaticHeader>) -> Response {
-    // A response is about one caller's money at one moment.
+    // A response tells one caller about money at one moment.
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     response(status, body, headers.into_iter().chain(extra))
 }
@@ -205,7 +205,7 @@ impl ApiError {
         Invalid::new(ErrorCode::WebhookLoop, message).into()
     }
 
-    /// 503 for a request that would take memory which others need.
+    /// 503 for a request that would take memory that others need.
     pub(super) fn busy() -> Self {
         let message = "this server has no memory for more long requests and responses; read pending responses, ask for a \
                        smaller page, or try again in a moment";
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_payments_is_written_as_it_serializes() {
+    fn a_page_of_payments_has_the_text_that_serde_would_write() {
         for texts in [&[][..], &[r#"{"id":"pay_1"}"#], &[r#"{"id":"pay_1"}"#, r#"{"id":"pay_2","amount":1.10}"#]] {
             let items = texts.iter().map(|text| PaymentJson((*text).to_owned())).collect();
             let parsed: Vec<_> = texts.iter().map(|text| RawJson::new(*text).unwrap()).collect();
@@ -285,7 +285,7 @@ mod tests {
                 let serialized = PaymentPage::part(parsed.clone(), 20, next.is_some(), next.clone());
                 let copied = PaymentPage::part(items.clone(), 20, next.is_some(), next);
                 assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());
-                // One that ends early.
+                // A page that ends early.
                 let (mut copied, mut serialized) = (copied, serialized);
                 (copied.total, serialized.total) = (Some(9), Some(9));
                 assert_eq!(page_text(&copied), serde_json::to_string(&serialized).unwrap());

@@ -24,7 +24,8 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the whole body may take to arrive (408 after).
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How many bodies that are longer than `MAX_BODY_BYTES` are in memory at once. The next one is not read further meanwhile.
+/// How many bodies longer than `MAX_BODY_BYTES` are in memory at once. The server reads no further into another until one
+/// ends.
 const LARGE_BODIES: usize = 16;
 static PLACES: Semaphore = Semaphore::const_new(LARGE_BODIES);
 /// The headers by which browsers mark a request that they send before the user follows the link.
@@ -36,10 +37,10 @@ pub(super) struct LargeBody {
     _place: Option<SemaphorePermit<'static>>,
 }
 
-/// A request, its body not yet read.
+/// A request whose body is not yet read.
 pub(super) struct Request {
     pub(super) server: Arc<Server>,
-    /// The lasting service until the gate knows whom the request is for.
+    /// Which service handles the request: the lasting one, until the gate knows the caller.
     pub(super) service: Arc<Service>,
     pub(super) head: Arc<Head>,
 }
@@ -72,7 +73,7 @@ impl Request {
         self.head.found.as_ref().map_or("", |found| &found.id)
     }
 
-    /// Whether nobody has followed the link yet: the request asks only for the head, or a browser prefetches.
+    /// Whether no user has followed the link yet: the request is a `HEAD`, or a browser prefetches.
     pub(super) fn is_ahead_of_its_user(&self) -> bool {
         let says = |name: &str| {
             let values = self.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -82,7 +83,7 @@ impl Request {
         self.head.parts.method == Method::HEAD || PURPOSES.into_iter().any(says)
     }
 
-    /// The language of the page, and whether this request chose it: then a cookie should store it.
+    /// The language of the page, and whether this request chose it. A cookie should store a choice.
     pub(super) fn language(&self) -> (Language, bool) {
         let chosen = self.query("lang");
         let language = Language::of(chosen.as_deref(), self.headers());
@@ -94,8 +95,8 @@ impl Request {
         Ok(self.read_large_body(MAX_BODY_BYTES).await?.bytes)
     }
 
-    /// Reads a body of at most `at_most` bytes, within `BODY_DEADLINE`. If it is longer than `MAX_BODY_BYTES`, it waits for one
-    /// of `LARGE_BODIES` places.
+    /// Reads a body of at most `at_most` bytes, within `BODY_DEADLINE`. A body longer than `MAX_BODY_BYTES` waits for one of
+    /// `LARGE_BODIES` places.
     pub(super) async fn read_large_body(&mut self, at_most: usize) -> Result<LargeBody, ApiError> {
         let Some(mut body) = self.head.take_body() else { return Ok(LargeBody::default()) };
         let all = async {
@@ -105,7 +106,7 @@ impl Request {
                 let frame = frame.map_err(|_| {
                     Invalid::new(ErrorCode::BodyIncomplete, "the body is incomplete; send the request again")
                 })?;
-                // Trailers say nothing to this server.
+                // The server ignores trailers.
                 let Ok(chunk) = frame.into_data() else { continue };
                 if body.is_refused() {
                     return Err(ApiError::busy());
@@ -151,7 +152,7 @@ impl Request {
         PageRequest::from_query(self.query("page").as_deref(), self.query("limit").as_deref())
     }
 
-    /// Refuses query parameters, for a request that moves money back: what it asks for there must not be ignored.
+    /// Refuses query parameters, for a request that refunds money: no part of it may be ignored.
     pub(super) fn without_query(&self) -> Result<(), Invalid> {
         match self.query_pairs().next() {
             None => Ok(()),
@@ -161,7 +162,7 @@ impl Request {
         }
     }
 
-    /// Returns a query parameter, decoded; the first of several. Reads its name in camelCase and in snake_case.
+    /// Returns a decoded query parameter, the first if there are several. Reads its name in camelCase and in snake_case.
     pub(super) fn query(&self, name: &str) -> Option<String> {
         debug_assert!(self.head.found.as_ref().is_none_or(|found| parameters::has(found.route, name)), "{name}");
         self.query_pairs().find(|(given, _)| is_same_field(given, name)).map(|(_, value)| value.into_owned())

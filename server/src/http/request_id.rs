@@ -1,4 +1,4 @@
-//! Request ids.
+//! The ids of requests.
 
 use fastrand::Rng;
 use parking_lot::Mutex;
@@ -8,7 +8,7 @@ use crate::ambient::Ambient;
 
 /// Makes the ids of requests: `req_` and a random UUID.
 ///
-/// An id must be unique and may be guessed, so not each of them costs a call to the operating system.
+/// An id must be unique but may be guessed, so it needs no call to the operating system.
 pub(crate) struct RequestIds(Mutex<Rng>);
 
 impl RequestIds {
@@ -32,7 +32,7 @@ mod tests {
     use crate::ambient::OperatingSystem;
 
     #[test]
-    fn request_ids_differ_also_after_a_start() {
+    fn request_ids_of_two_starts_differ() {
         let starts = [RequestIds::new(&OperatingSystem), RequestIds::new(&OperatingSystem)];
         let ids: HashSet<_> = (0..2_000).map(|nth| starts[nth % 2].next()).collect();
         assert_eq!(ids.len(), 2_000);

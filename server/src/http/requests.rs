@@ -21,7 +21,7 @@ pub(super) async fn list(caller: Caller, request: Request, find: Find) -> reply:
     reply::ok(&page)
 }
 
-/// The path of a logged request without the id in it: who has a payment's id opens its checkout without a key.
+/// The path of a logged request without the payment's id: anybody with that id can open its checkout without a key.
 fn without_id(request: &LoggedRequest, find: Find) -> &'static str {
     let method = request.method.parse().unwrap_or(Method::GET);
     find(&method, &request.path).map_or(OTHER, |found| found.route.template)

@@ -12,9 +12,9 @@ use crate::{domain::Permission, service::Caller};
 pub(super) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 pub(super) struct Route {
-    /// The method; `GET` answers `HEAD` as well, and hyper leaves the body out (RFC 9110, section 9.3.2).
+    /// The method. `GET` also answers `HEAD`: then hyper leaves out the body (RFC 9110, section 9.3.2).
     pub(super) method: Method,
-    /// The path as in the OpenAPI document: `/api/v1/payments/{id}`.
+    /// The path as the OpenAPI document writes it: `/api/v1/payments/{id}`.
     pub(super) template: &'static str,
     pub(super) access: Access,
 }
@@ -43,10 +43,10 @@ struct Resource {
 
 #[derive(Clone)]
 pub(super) struct Found {
-    /// The path's route for the method. If the path does not allow the method: its first route, whose access applies to
-    /// the 405.
+    /// The path's route for the method. If the path does not allow the method, this is the path's first route, and its access
+    /// applies to the 405.
     pub(super) route: &'static Route,
-    /// The path's methods, if the request's is not one of them.
+    /// The path's methods, if the request has another one.
     pub(super) allow: Option<&'static str>,
     /// The metrics label: the template, or `other` if the path ends with a slash.
     pub(super) label: &'static str,
@@ -55,7 +55,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The route with its parameter: the same for all ways to write the path.
+    /// The route with its parameter. It is the same for all spellings of the path.
     pub(super) fn path(&self) -> String {
         self.route.template.replace("{id}", &self.id)
     }

@@ -1,6 +1,6 @@
 //! The route table. One row per route: method, path, authentication and rate limit, handler.
 //!
-//! 404, 405 with `Allow`, and the metrics label derive from it. Tests compare the OpenAPI document with it.
+//! 404, 405 with `Allow`, and the metrics label follow from it. Tests compare the OpenAPI document with it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -106,7 +106,7 @@ pub(super) fn find(method: &Method, path: &str) -> Option<Found> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// All except `/metrics`.
+    /// All routes except `/metrics`.
     Api,
     ApiAndMetrics,
     Metrics,
@@ -157,7 +157,7 @@ mod tests {
         wanted.len() == given.len() && wanted.iter().zip(&given).all(matches)
     }
 
-    /// Finds the template of a path by trying all. A literal segment takes precedence over a parameter.
+    /// Finds the template of a path by comparing it with every template. A literal segment takes precedence over a parameter.
     fn template_of(path: &str) -> Option<&'static str> {
         let path = path.strip_suffix('/').filter(|rest| !matches!(*rest, "" | "/")).unwrap_or(path);
         let matching = ROUTES.iter().map(|route| route.template).filter(|template| matches(template, path));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lookup_finds_every_row_and_rows_are_unique() {
+    fn the_lookup_finds_every_row_and_no_row_repeats() {
         let mut rows = BTreeSet::new();
         for route in ROUTES {
             assert!(rows.insert((route.template, route.method.as_str())), "{}", route.template);

@@ -1,4 +1,4 @@
-//! `/api/v1/sandbox`: what a test key does with its own sandbox.
+//! `/api/v1/sandbox`: resets a developer's own sandbox and advances its time.
 
 use payments_core::{AdvanceSandbox, Fields};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Rate limits that several servers on one store keep together.
+//! Rate limits that several servers on one store share.
 //!
 //! A server admits a few requests of a window by itself and reports them soon. Before it admits more, it asks for the count
 //! of all servers. So a request is refused only after all servers together have admitted the limit. Each server may admit a
@@ -16,14 +16,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::windows::{Taken, Windows};
 use crate::store::{Report, RequestCounts, SharedWindow, Store, WINDOW};
 
-/// A server admits this part of the limit between two reports. It may have admitted as much again before it knew the window of
-/// the others.
+/// A server admits this fraction of the limit between two reports. It may have admitted the same number again before it knew
+/// the other servers' window.
 const SHARE: u32 = 40;
-/// How many requests wait for a report. One more is counted by this server alone.
+/// How many requests may wait for a report. This server alone counts a further one.
 const WAITING: usize = 4096;
-/// How many subjects are reported together.
+/// How many keys are reported together.
 const TOGETHER: usize = 256;
-/// How long a request waits for the other servers' count. After that it is counted by this server alone.
+/// How long a request waits for the other servers' count. Then this server alone counts it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) struct SharedWindows<K> {
@@ -33,7 +33,7 @@ pub(super) struct SharedWindows<K> {
     _reporting: AbortOnDropHandle<()>,
 }
 
-/// A key whose requests are to be reported, and the request that waits for it.
+/// A key to report, and the request that waits for the report, if one does.
 struct Ask<K> {
     key: K,
     waiting: Option<oneshot::Sender<Taken>>,
@@ -42,19 +42,19 @@ struct Ask<K> {
 pub(super) type Local<K> = Arc<Mutex<Windows<K>>>;
 
 impl<K: Hash + Ord + Clone + Display + Send + 'static> SharedWindows<K> {
-    /// Shares windows through a store. `kind` tells these keys from others.
+    /// Shares windows through a store. `kind` distinguishes these keys from others.
     pub(super) fn new(kind: &'static str, limit: u32, windows: Local<K>, store: Arc<Store>) -> Self {
         let (asks, asked) = mpsc::channel(WAITING);
         let reporter = Reporter { kind, limit, windows, store };
         Self { share: limit / SHARE, asks, _reporting: AbortOnDropHandle::new(tokio::spawn(reporter.run(asked))) }
     }
 
-    /// Counts a request. `None` if the others cannot be asked.
+    /// Counts a request. `None` if the other servers cannot be asked.
     pub(super) async fn take(&self, windows: &Local<K>, key: &K, now: Instant) -> Option<Taken> {
         let taken = windows.lock().take_share(key, now, self.share);
         if let Some((taken, is_report_due)) = taken {
             if is_report_due {
-                // If no place is free, the next request tries again.
+                // If the queue is full, the next request tries again.
                 let _ = self.asks.try_send(Ask { key: key.clone(), waiting: None });
             }
             return Some(taken);
@@ -66,7 +66,7 @@ impl<K: Hash + Ord + Clone + Display + Send + 'static> SharedWindows<K> {
 }
 
 impl<K: Hash + Eq + Clone> Windows<K> {
-    /// Counts a request if this server knows enough to admit or refuse it. Also returns whether a report is due.
+    /// Counts a request if this server can decide on it alone. Also returns whether a report is due.
     fn take_share(&mut self, key: &K, now: Instant, share: u32) -> Option<(Taken, bool)> {
         self.remove_expired(now);
         let limit = self.limit;
@@ -92,7 +92,7 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         Report { subject, window: window.shared.id, age, admitted, waiting }
     }
 
-    /// Takes over what all servers have counted. Returns the outcome of each request that waits.
+    /// Takes over the count of all servers. Returns the outcome of each request that waits.
     fn settle(&mut self, key: &K, counted: SharedWindow, waiting: u32, now: Instant) -> Vec<Taken> {
         let limit = self.limit;
         if self.running(key.clone(), now).0.shared.id != Some(counted.id) {
@@ -157,7 +157,7 @@ impl<K: Hash + Ord + Clone + Display> Reporter<K> {
                 for (((key, who), report), counted) in waiting.into_iter().zip(reports).zip(counted) {
                     let outcomes = windows.settle(&key, counted, report.waiting, now);
                     for (who, taken) in who.into_iter().zip(outcomes) {
-                        // The client may be gone.
+                        // The client may have gone.
                         let _ = who.send(taken);
                     }
                 }
@@ -180,7 +180,7 @@ mod tests {
 
     const SERVERS: usize = 3;
 
-    /// The counts of one key, as a store keeps them.
+    /// The count of one key, as a store has it.
     #[derive(Default)]
     struct Counts(Option<(Instant, u64)>);
 
@@ -202,12 +202,12 @@ mod tests {
         }
     }
 
-    /// Reports that are under way: the server, its report and what the store answered.
+    /// Reports in progress: for each server, the store's answer and the number of requests that wait.
     type UnderWay = Vec<Option<(SharedWindow, u32)>>;
 
     proptest! {
         #[test]
-        fn servers_admit_the_whole_limit_and_at_most_a_twentieth_more_each(
+        fn servers_admit_the_whole_limit_and_each_at_most_a_twentieth_more(
             requests in prop::collection::vec((0..SERVERS, 0_u64..2_000, any::<bool>()), 1..600),
             limit in 1_u32..200,
         ) {
@@ -251,7 +251,7 @@ mod tests {
                     None => prop_assert!(before >= limit, "refused after {before} of {limit}"),
                 }
             }
-            // No minute that begins with a shared window has more.
+            // No minute that begins with a shared window has more admitted requests.
             if let Some((begun, _)) = counts.0 {
                 let within = admitted.iter().filter(|at| **at >= begun && **at < begun + WINDOW).count();
                 let most = limit + u32::try_from(SERVERS).unwrap() * (limit / 20);

@@ -1,4 +1,4 @@
-//! `/assets/{name}`: serves the pages' styles and scripts. Each URL has a hash of its content, so browsers cache it forever.
+//! `/assets/{name}`: serves the pages' styles and scripts.
 
 use bytes::Bytes;
 

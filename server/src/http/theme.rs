@@ -1,5 +1,5 @@
 //! The stylesheet of a colour: the checkout page in the colour of a developer app. The page's policy forbids styles inside
-//! the document, so each colour has a URL. It names no payment, and browsers can cache it forever.
+//! the document, so each colour has a URL. The URL names no payment, so browsers can cache it forever.
 
 use sha2::{Digest, Sha256};
 
@@ -7,7 +7,7 @@ use crate::domain::Colour;
 
 /// The background of the page's cards in the light and in the dark theme, as in `checkout.css`.
 const CARDS: [Colour; 2] = [Colour::WHITE, Colour::new(0x1a, 0x20, 0x29)];
-/// The contrast of a control's edge that WCAG 2.2 asks for (success criterion 1.4.11).
+/// The contrast that WCAG 2.2 requires of a control's edge (success criterion 1.4.11).
 const EDGE_CONTRAST: f64 = 3.0;
 
 pub(super) fn address(colour: Colour) -> String {
@@ -21,8 +21,8 @@ pub(super) fn named(name: &str) -> Option<String> {
     format!("#{digits}").parse().ok().map(stylesheet)
 }
 
-/// Sets the custom properties of `checkout.css`. The button's edge is the colour, or the edge of other buttons where the colour
-/// is too close to the card's.
+/// Sets the custom properties of `checkout.css`. The button's edge has the colour, unless that is too close to the card's:
+/// then it has the edge of other buttons.
 fn stylesheet(colour: Colour) -> String {
     let [light, dark] = CARDS
         .map(|card| if colour.contrast(card) < EDGE_CONTRAST { "var(--line)".to_owned() } else { colour.to_string() });
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stylesheet_has_legible_text_and_an_edge_that_can_be_seen_in_both_themes() {
+    fn a_stylesheet_has_legible_text_and_a_visible_edge_in_both_themes() {
         for (colour, text, light, dark) in [
             ("#0a7d4f", "#ffffff", "#0a7d4f", "#0a7d4f"),
             ("#ffd400", "#000000", "var(--line)", "#ffd400"),

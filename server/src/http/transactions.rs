@@ -1,4 +1,4 @@
-//! `/api/v1/account/transactions`: what has moved the balance, as JSON or as a CSV table.
+//! `/api/v1/account/transactions`: the changes of the balance, as JSON or as a CSV table.
 
 use payments_core::{ErrorCode, Invalid, Transaction, TransactionQuery};
 use warp::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{domain::Permission, service::Caller};
 
-/// What spreadsheets recognise UTF-8 by.
+/// The bytes by which spreadsheets recognise UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const COLUMNS: [&str; 7] = ["id", "createdAt", "paymentId", "kind", "amount", "currency", "balance"];
-/// Where the next table begins, if this one is not all.
+/// The cursor of the next table, if there is one.
 const NEXT: HeaderName = HeaderName::from_static("x-next-after");
 
 pub(super) async fn list(caller: Caller, request: Request) -> Outcome {
@@ -43,11 +43,11 @@ pub(super) async fn table(caller: Caller, request: Request) -> Outcome {
     Ok(response)
 }
 
-/// Transactions name payments, and who has a payment's id opens its checkout without a key. So beside the account's scope they need
-/// this one.
+/// A key needs this scope besides the account's: transactions name payments, and anybody with a payment's id can open its
+/// checkout without a key.
 const ALSO_NEEDED: Permission = Permission::PaymentsRead;
 
-/// The rows below their columns. No cell has a text that a merchant or customer has written, so none can be a formula.
+/// The rows below their columns. No cell contains a merchant's or customer's text, so none can be a formula.
 fn csv(transactions: &[Transaction], mark: &[u8]) -> Result<Vec<u8>, ApiError> {
     let mut table = csv::Writer::from_writer(mark.to_vec());
     table.write_record(COLUMNS).map_err(ApiError::internal)?;

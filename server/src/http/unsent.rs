@@ -1,4 +1,4 @@
-//! Responses that their clients still have to take, counted against one budget.
+//! Counts responses that their clients have not taken yet against one budget.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -10,13 +10,13 @@ use warp::reply::Response;
 use super::reply::ApiError;
 use crate::process::budget::{Budget, Held};
 
-/// What the responses of a listener may take together.
+/// The limit for all responses of a listener together.
 pub(super) const BUDGET: i64 = 96 * 1024 * 1024;
-/// Shorter bodies do not count: a connection has few of them, and a request for one payment must not wait for slow readers.
+/// Shorter bodies do not count. A connection has few of them, and a request for one payment must not wait for slow readers.
 const FREE: i64 = 16 * 1024;
 
-/// Counts a response until its client has taken it. If the client's address has no room, the response becomes 503, unless the
-/// request `had_effect`.
+/// Counts a response until its client has taken it. If the client's address has no room, the response becomes 503. A request
+/// that `had_effect` always has room.
 pub(super) async fn counted(
     budget: &Arc<Budget<IpAddr>>,
     client: IpAddr,
@@ -29,12 +29,12 @@ pub(super) async fn counted(
         return response;
     }
     let (head, body) = response.into_parts();
-    // Every body is one text, and is there at once.
+    // Every body is one text that is there at once.
     let body = match body.collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => return ApiError::internal(error).into_response(),
     };
-    // A page or script that all responses share takes no memory of its own.
+    // A page or script takes no memory of its own, because all responses share it.
     if !had_effect && !body.is_unique() {
         return Response::from_parts(head, body.into());
     }
@@ -69,7 +69,7 @@ mod tests {
     use crate::metrics::BudgetMetrics;
 
     #[tokio::test]
-    async fn a_long_response_counts_until_it_is_sent_and_one_over_the_share_becomes_503() {
+    async fn a_long_response_counts_until_it_is_sent_and_gets_503_beyond_its_clients_share() {
         const LONG: usize = 40 * 1024;
         let metrics = BudgetMetrics::default();
         let budget = Budget::new(100 * 1024, metrics.clone());

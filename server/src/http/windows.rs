@@ -1,7 +1,7 @@
 //! Rate-limit windows in a table of bounded size, with constant work per request.
 //!
-//! All windows last one minute, so they expire in the order of their start, which a queue keeps. Each request removes at
-//! most [`EXPIRED_PER_TAKE`] expired windows and adds at most one, so the table shrinks faster than it grows.
+//! All windows last one minute, so they expire in the order of their starts, which is the order of a queue. Each request
+//! removes at most [`EXPIRED_PER_TAKE`] expired windows and adds at most one, so the table shrinks faster than it grows.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,8 +20,8 @@ pub(super) struct Windows<K> {
     pub(super) limit: u32,
     capacity: usize,
     by_key: HashMap<K, Window>,
-    /// Every window in `by_key`, oldest first. A key whose window restarted before the old entry was removed has two
-    /// entries; the older one no longer matches `begun`.
+    /// Every window in `by_key`, oldest first. A key whose window restarted before its entry was removed has two entries. The
+    /// older one does not match `begun`.
     oldest_first: VecDeque<(Instant, K)>,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Window {
     pub(super) begun: Instant,
     /// Admitted requests, as far as this server knows.
     pub(super) used: u32,
-    /// What the servers of a store share of it.
+    /// What the servers on a store share of this window.
     pub(super) shared: Shared,
 }
 
-/// The part of a window that this server and the others tell each other.
+/// The part of a window that the servers tell each other.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// The window of all servers, once this one knows it.
+    /// The window that all servers share, once this one knows it.
     pub(super) id: Option<WindowId>,
     /// Requests that this server admitted since its last report.
     pub(super) unreported: u32,
@@ -71,14 +71,14 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         Taken { remaining, left, evicted }
     }
 
-    /// The outcome of another request of a key whose window is used up, without counting it.
+    /// The outcome of another request of a key whose window is used up. Does not count the request.
     pub(super) fn used_up(&self, key: &K, now: Instant) -> Option<Taken> {
         let window = self.by_key.get(key).filter(|window| window.used >= self.limit && !is_over(window.begun, now))?;
         let left = WINDOW.saturating_sub(now.duration_since(window.begun));
         Some(Taken { remaining: None, left, evicted: false })
     }
 
-    /// The key's running window, which begins now if there was none. Also returns whether it evicted an unexpired one.
+    /// The key's running window. If there was none, it begins now. Also returns whether an unexpired window was evicted.
     pub(super) fn running(&mut self, key: K, now: Instant) -> (&mut Window, bool) {
         let is_running = self.by_key.get(&key).is_some_and(|window| !is_over(window.begun, now));
         let begin = || Window { begun: now, used: 0, shared: Shared::default() };
@@ -90,10 +90,10 @@ impl<K: Hash + Eq + Clone> Windows<K> {
         (self.by_key.entry(key).or_insert_with(begin), evicted)
     }
 
-    /// Moves the begin of a key's running window to the one that other servers know.
+    /// Moves the start of a key's running window to the start that other servers know.
     pub(super) fn move_begin(&mut self, key: K, begun: Instant, now: Instant) {
         self.running(key.clone(), now).0.begun = begun;
-        // The entry of the earlier begin is outdated now.
+        // The entry of the earlier start is outdated now.
         self.enqueue(key, begun);
     }
 
@@ -137,12 +137,12 @@ mod tests {
 
     use super::*;
 
-    /// The specification without bounded work: a window starts with the first request and lasts a minute; beyond the
+    /// The specification, without the bound on work. A window starts with the first request and lasts a minute. Beyond the
     /// capacity, the oldest window is evicted.
     struct Model {
         limit: u32,
         capacity: usize,
-        /// Key, start, used; oldest first.
+        /// The key, the start and the admitted requests of each window, oldest first.
         windows: Vec<(u8, Instant, u32)>,
     }
 
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Counts a request, which must remove few entries of the queue.
+    /// Counts a request and checks that it removes few entries of the queue.
     fn take<K: Hash + Eq + Clone>(windows: &mut Windows<K>, key: K, now: Instant) -> Taken {
         let before = windows.oldest_first.len();
         let taken = windows.take(key, now);
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_counts_like_the_model(
+        fn the_table_counts_as_the_model_does(
             requests in prop::collection::vec((0_u8..12, 0_u64..25_000), 1..200),
             limit in 1_u32..4,
             capacity in 1_usize..14,

@@ -1,6 +1,7 @@
-//! The work that one connection has at hand: requests, a response that its client still has to take, and bytes that were read.
+//! The work of one connection: requests, a response that its client still has to take, and bytes that were read.
 //!
-//! On shutdown, a connection without a request and a response only waits for the next request. Part of its head may be there.
+//! On shutdown, a connection without a request and a response only waits for the next request. It may have read part of the
+//! head.
 
 use std::{
     io::{self, IoSlice},
@@ -22,7 +23,7 @@ use crate::process::budget::Budget;
 
 pub(super) struct Work {
     requests: AtomicUsize,
-    /// The last write found the client's window full.
+    /// Whether the last write found the client's window full.
     is_blocked: AtomicBool,
     input: Input,
 }
@@ -86,12 +87,12 @@ pub(super) struct Observed<S> {
     work: Arc<Work>,
     pace: Pace,
     too_slow: Counter,
-    /// The rest of what the client sends is dropped.
+    /// Whether a refusal was sent. Then the rest of the client's bytes is dropped.
     is_refusing: bool,
 }
 
 impl<S> Observed<S> {
-    /// `window` is the time in which the client must take a part of its response; `too_slow` counts clients that do not.
+    /// `window` is the time in which the client must take a part of its response. `too_slow` counts clients that do not.
     pub(super) fn new(stream: S, work: Arc<Work>, window: Duration, too_slow: Counter) -> Self {
         Self { stream, work, pace: Pace::new(window), too_slow, is_refusing: false }
     }
@@ -112,19 +113,19 @@ impl<S> Observed<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Observed<S> {
-    /// Answers a head that has no room, and ends the connection's input. The client may still be sending: closing now would
-    /// reset the connection, and the client might not see the answer.
+    /// Refuses a head for which there is no room, and ends the connection's input. The client may still be sending: closing
+    /// now would reset the connection, and the client might not see the answer.
     fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.is_refusing {
             self.is_refusing = true;
-            // Its window is empty, because no response waits. If not, the connection just ends.
+            // The client's window is empty, because no response waits. If it is not, the connection just ends.
             let _ = Pin::new(&mut self.stream).poll_write(cx, BUSY.as_bytes());
             let _ = Pin::new(&mut self.stream).poll_shutdown(cx);
         }
         loop {
             let mut dropped = [0; 4096];
             let mut dropped = ReadBuf::new(&mut dropped);
-            // Ends with the deadline for the head.
+            // The deadline for the head ends this loop.
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut dropped))?;
             if dropped.filled().is_empty() {
                 return Poll::Ready(Ok(()));
@@ -141,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Observed<S> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let has_room = self.work.input.read(buf.filled().len() - before);
-        // A request's handler refuses its body by itself.
+        // During a request, its handler refuses the body.
         if has_room || self.work.has_request() {
             return Poll::Ready(Ok(()));
         }

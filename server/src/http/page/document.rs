@@ -39,7 +39,7 @@ pub(in crate::http) fn no_such_path(head: &Parts) -> Response {
     }
 }
 
-/// Renders an error as a page. Status and headers are those of the API's error.
+/// Renders an error as a page. Its status and headers are the same as in the API's error.
 pub(super) fn notice(language: Language, error: ApiError) -> Response {
     let (title, text) = match error.status() {
         _ if *error.code() == ErrorCode::RouteNotFound => (words::NO_PAGE, words::NO_PAGE_NOTE),
@@ -64,10 +64,10 @@ pub(super) fn notice(language: Language, error: ApiError) -> Response {
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
-/// A page whose policy admits images only of the logo's origin.
+/// A page whose policy allows images only from the logo's origin.
 pub(super) fn document(status: StatusCode, language: Language, html: String, logo: Option<&LogoUrl>) -> Response {
     let mut response = reply::page(status, language, "no-store", POLICY, html);
-    // An origin is always a valid header value. Without this one, the browser would only not show the logo.
+    // An origin is always a valid header value. If it were not, the browser would only hide the logo.
     if let Some(policy) =
         logo.and_then(|logo| HeaderValue::try_from(format!("{POLICY}; img-src {}", logo.origin())).ok())
     {

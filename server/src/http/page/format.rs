@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_in_words_and_in_dhaka_time_for_taka_alone() {
+    fn a_moment_is_in_words_and_in_dhaka_time_only_for_taka() {
         let time = Timestamp::from_millis(1_700_000_000_000).unwrap();
         assert_eq!(time.to_string(), "2023-11-14T22:13:20.000Z");
         for (currency, language, shown) in [

@@ -1,4 +1,4 @@
-//! Texts of the checkout page that its code chooses, or that stand in it more than once. The others are in its template.
+//! Texts of the checkout page that code chooses or that appear more than once. All others are in the template.
 
 use payments_core::PaymentMethod;
 
@@ -50,7 +50,7 @@ pub(super) const TROUBLE_NOTE: Text = [
     "টাকা দিয়ে থাকলে আবার দেবেন না। একটু পরে পাতাটি আবার খুলুন।",
 ];
 
-/// The name of a payment method, unless it is of a later version.
+/// The name of a payment method, unless a later version added the method.
 pub(super) fn method(method: &PaymentMethod) -> Option<Text> {
     match method {
         PaymentMethod::Mfs => Some(MOBILE_MONEY),

@@ -17,8 +17,8 @@ impl Field {
     }
 }
 
-/// Reads the fields of a schema, each followed by its aliases. Aliases whose generated names would clash with their
-/// field's are in `dependentSchemas`, which generators ignore.
+/// Reads the fields of a schema, each followed by its aliases. An alias whose generated name would clash with its field's is
+/// in `dependentSchemas`, which generators ignore.
 pub(super) fn fields(schema: &Value) -> Vec<Field> {
     let mut fields = Vec::new();
     for (name, property) in object(&schema["properties"]) {

@@ -11,10 +11,11 @@ const RECORDED: &str = include_str!("../../../docs/examples.json");
 /// The base URL of the server that answered.
 const RECORDED_AT: &str = "http://127.0.0.1:8080";
 
-/// Operations that the page doesn't send: the first two destroy, and the last takes the session of a live payment too.
+/// Operations that the page does not send. The first two delete data. The last one also accepts the session of a live
+/// payment.
 const NOT_TRIED: [&str; 3] = ["removeWebhook", "resetSandbox", "payCheckout"];
 
-/// The examples of all operations, as they would be at a base URL.
+/// The examples of all operations, as if recorded at this base URL.
 pub(super) fn read(base_url: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(&RECORDED.replace(RECORDED_AT, base_url))
 }
@@ -22,7 +23,7 @@ pub(super) fn read(base_url: &str) -> Result<Value, serde_json::Error> {
 pub(super) struct Example {
     pub(super) snippets: Vec<Snippet>,
     pub(super) status: String,
-    /// Empty if the page leaves it out.
+    /// The recorded answer; empty if the page leaves it out.
     pub(super) answer: String,
     /// The value of `{id}` in the path, or empty.
     pub(super) id: String,
@@ -30,7 +31,7 @@ pub(super) struct Example {
     /// The body, or empty.
     pub(super) body: String,
     pub(super) takes_idempotency_key: bool,
-    /// Whether the page offers to send it.
+    /// Whether the page offers to send the request.
     pub(super) can_be_tried: bool,
 }
 

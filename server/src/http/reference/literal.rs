@@ -38,7 +38,7 @@ pub(super) const PHP: Syntax = Syntax {
 };
 
 impl Syntax {
-    /// A value, each field on a line of its own. The first line is not indented, the others by `depth` levels at least.
+    /// A value with each field on its own line. The first line is not indented, the others by at least `depth` levels.
     pub(super) fn literal(&self, value: &Value, depth: usize) -> String {
         match value {
             Value::Null => self.null.into(),
@@ -64,7 +64,7 @@ impl Syntax {
     }
 }
 
-/// A string of JSON, which Python, JavaScript and, for visible ASCII, Rust read alike.
+/// A JSON string that Python and JavaScript read in the same way, and Rust too if it is visible ASCII.
 pub(super) fn double_quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn python_reads_back_what_is_written_for_it() {
+    fn python_reads_back_the_values_written_for_it() {
         let program = format!("import json\nprint(json.dumps({}))", PYTHON.literal(&hard(), 0));
         assert_eq!(serde_json::from_slice::<Value>(&output_of("python3", &["-c", &program])).unwrap(), hard());
     }
 
     #[test]
-    fn javascript_reads_back_what_is_written_for_it() {
+    fn javascript_reads_back_the_values_written_for_it() {
         let program = format!("console.log(JSON.stringify({}))", JAVASCRIPT.literal(&hard(), 0));
         assert_eq!(serde_json::from_slice::<Value>(&output_of("node", &["-e", &program])).unwrap(), hard());
     }

@@ -55,7 +55,7 @@ impl<'d> DocsPage<'d> {
         Example::of(it.described, &it.method, it.path, &self.examples[it.id], self.base_url, self.key)
     }
 
-    /// The schemas that the page lists: those that have fields and are not the body of a request alone.
+    /// The schemas that the page lists: those with fields, except bodies of requests only.
     fn shapes(&self) -> impl Iterator<Item = &'d str> {
         let schemas = object(&self.document["components"]["schemas"]);
         let shown = schemas.filter(|(name, schema)| !name.starts_with("Create") && schema["properties"].is_object());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_with_a_sandbox_offers_to_try_an_operation_and_none_that_destroys_or_may_be_live() {
+    fn only_a_server_with_a_sandbox_offers_to_try_operations_and_only_harmless_ones() {
         let (page, _) = rendered(Some(SANDBOX_KEY));
         assert!(page.contains("data-try=\"createPayment\""));
         for never in ["removeWebhook", "resetSandbox", "payCheckout"] {

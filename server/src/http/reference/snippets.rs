@@ -22,13 +22,13 @@ pub(super) struct Call<'c> {
 }
 
 pub(super) struct Snippet {
-    /// A word for the page's script.
+    /// The language's id in the page's script.
     pub(super) id: &'static str,
     pub(super) language: &'static str,
     pub(super) text: String,
 }
 
-/// The program that a template makes of a call.
+/// Renders a template with a call as its program.
 macro_rules! program {
     ($call:expr, $path:literal) => {{
         #[derive(Template)]
@@ -36,7 +36,7 @@ macro_rules! program {
         struct Program<'c> {
             call: &'c Call<'c>,
         }
-        // Its parts are strings, which always render.
+        // All parts are strings, which always render.
         Program { call: $call }.render().unwrap_or_default()
     }};
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn curl_quotes_what_a_shell_would_read_otherwise() {
+    fn curl_quotes_characters_that_a_shell_would_interpret() {
         let body = json!({"it": "Rahim's $5"});
         assert_eq!(
             call("PATCH", Some(&body)).curl(),
