@@ -1,8 +1,8 @@
 //! Answers to requests that move money. Only a response about a request ends it.
 //!
-//! A request may have reached the gateway although the response does not say so: a key was rolled, a proxy stood in
-//! between, a gateway forgot. So a refusal, and the state of an attempt or of a refund, come only out of a response that
-//! [names](Names) its subject. Everything else is a [`GatewayError`](super::GatewayError), which ends nothing.
+//! A request may have reached the gateway even if the response denies it: a key was replaced, a proxy answered, a gateway
+//! lost its records. So only a response that [names](Names) its subject can refuse, or tell the state of an attempt or a
+//! refund. Everything else is a [`GatewayError`](super::GatewayError), which ends nothing.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use crate::domain::GatewayName;
 
 /// A response that may name the refund, charge or attempt that a request was about.
 pub(super) trait Names {
-    /// Whether it is about this one.
+    /// Whether the response is about `subject`.
     fn names(&self, subject: &str) -> bool;
 }
 
@@ -24,7 +24,7 @@ impl<R: Names> About<R> {
         response.names(subject).then_some(Self(response))
     }
 
-    /// The refusal that the response is.
+    /// The refusal that this response expresses.
     pub(super) fn refusal(&self, rejection: Rejection) -> Refusal {
         Refusal(rejection)
     }
@@ -48,7 +48,7 @@ impl From<Refusal> for Rejection {
     }
 }
 
-/// Why a gateway did not do what it was asked, in its words. They say nothing about money.
+/// Why a gateway did not carry out a request, in its own words, which say nothing about money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
 pub(crate) struct Rejection {

@@ -1,8 +1,8 @@
 //! Mobile money: bKash tokenized checkout, mode 0011, version 1.2.0-beta.
 //!
-//! The customer approves on bKash's page, and `execute` captures the money. What the browser brings back is unsigned, so it
-//! is only a hint. Whatever `execute` answers, except that the money moved, the server queries the payment's status. bKash
-//! executes a `paymentID` once, however often it is called.
+//! The customer approves on bKash's page, and `execute` captures the money. The parameters that the browser brings back are
+//! unsigned, so they are only a hint. Unless `execute` answers that the money moved, the server queries the payment's status.
+//! bKash executes a `paymentID` once, however often `execute` is called.
 
 mod token;
 
@@ -36,12 +36,12 @@ pub(super) struct Bkash {
     tokens: Arc<Tokens>,
 }
 
-/// What bKash takes is not known for certain, so its own answer decides. One of its documents asks for at least one taka. What
-/// a wallet may pay at most depends on its owner and on the merchant's contract.
+/// bKash's limits are not known for certain, so its own answer decides. One of its documents requires at least one taka. The
+/// maximum of a wallet depends on its owner and on the merchant's contract.
 pub(super) const LIMITS: AmountLimits = AmountLimits { least: Amount::from_minor(1), most: Amount::MAX };
 
-/// Codes of an `execute` that took no money and never will: the customer's wallet, OTP or PIN, a balance that is too small,
-/// an account that may not pay, a payment that the customer cancelled. After any other code the outcome is unknown.
+/// Whether an `execute` with this code took no money and never will: the customer's wallet, OTP or PIN, a balance that is too
+/// small, an account that may not pay, a payment that the customer cancelled. After any other code the outcome is unknown.
 fn is_certain(code: &str) -> bool {
     let number = code.parse::<u16>().unwrap_or_default();
     code == CANCELLED || matches!(number, 2009..=2019 | 2023 | 2037..=2041 | 2043..=2046 | 2057..=2059)
@@ -89,7 +89,7 @@ impl Names for Reply {
     }
 }
 
-/// An error of `execute` has nothing but a code, so the code tells whether it is about the payment.
+/// An error of `execute` does not name the payment, so its code tells whether it is about the payment.
 impl Names for Rejection {
     fn names(&self, _payment: &str) -> bool {
         is_certain(&self.code)
@@ -109,7 +109,7 @@ impl Bkash {
         Self { client, credentials, tokens: Arc::new(tokens) }
     }
 
-    /// Until when the token is valid, which every call needs. Requests one if necessary.
+    /// Until when the token is valid that every call needs. Requests one if necessary.
     pub(super) async fn token_valid_until(&self) -> Result<Timestamp, GatewayError> {
         self.tokens.valid_until().await
     }
@@ -122,7 +122,7 @@ impl Bkash {
         body: &Value,
     ) -> Result<Result<Reply, Rejection>, GatewayError> {
         let token = self.tokens.get().await?;
-        // The token alone: bKash has no authorization scheme.
+        // The token has no prefix: bKash uses no authorization scheme.
         let headers = [("authorization", &token), ("x-app-key", &self.credentials.app_key)];
         let response = post(&self.client, &self.credentials.base_url, what, path, headers, body).await?;
         if response.status == StatusCode::UNAUTHORIZED {
@@ -215,7 +215,7 @@ impl Gateway for Bkash {
         })
     }
 
-    /// Only queries: without an `execute` no money moves, and the caller sends none from here on.
+    /// Only queries the payment: without an `execute` no money moves, and the caller sends none from here on.
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         match self.query(payment, attempt).await? {
             AttemptState::Open | AttemptState::Approved => Ok(AttemptState::Cancelled),
@@ -236,7 +236,7 @@ fn state(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptS
     }
 }
 
-/// Money moved. The payment is paid only if the reply's ids, amount and currency all match it.
+/// The state after money moved. It is paid only if the reply's ids, amount and currency all match the payment.
 fn completed(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> AttemptState {
     let amount: Option<Amount> = reply.amount.as_deref().and_then(decimal);
     let invoice = reply.merchant_invoice_number.as_deref().or(reply.merchant_invoice.as_deref());
@@ -274,7 +274,7 @@ fn with_two_decimals(amount: Amount) -> String {
     format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
 }
 
-/// The reply if it is a success, or bKash's error.
+/// Reads a reply: a success, or bKash's error.
 fn read(client: &GatewayClient, body: &[u8]) -> Result<Result<Reply, Rejection>, GatewayError> {
     let reply: Reply =
         serde_json::from_slice(body).map_err(|_| client.unanswered("the response is not the expected JSON"))?;
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execute_ends_an_attempt_only_with_a_code_that_is_about_the_customer() {
+    fn an_execute_ends_an_attempt_only_with_a_code_about_the_customer() {
         for code in ["2009", "2019", "2023", "2037", "2041", "2044", "2045", "2046", "2057", "2059", "2069"] {
             assert!(is_certain(code), "{code}");
         }

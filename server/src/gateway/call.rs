@@ -21,7 +21,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// More than any response of a gateway.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// Brings a request to a gateway, and a complete response back.
+/// Sends a request to a gateway and returns the complete response.
 #[async_trait]
 pub(crate) trait Transport: Send + Sync {
     /// Sends a request. The error says why there is no complete response.
@@ -42,7 +42,7 @@ impl NoResponse {
     }
 }
 
-/// The cause that says most: of a failed connection, what the system said.
+/// The most specific cause: for a failed connection, what the system said.
 pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -57,7 +57,7 @@ pub(super) struct Network(pub(super) Client);
 impl Transport for Network {
     async fn send(&self, request: Request) -> Result<Response, NoResponse> {
         let response = self.0.execute(request).await;
-        // Without a connection, nothing was sent: the name was not found, nobody listens, or the connection was not secure.
+        // Without a connection, nothing was sent: the name was not found, nothing listens, or the connection was not secure.
         let response = response.map_err(|error| {
             let was_sent = !error.is_connect();
             NoResponse::of(&error.without_url(), was_sent)
@@ -88,14 +88,14 @@ pub(super) fn client(timeout: Duration, proxy: Option<&GatewayProxy>) -> Result<
     let http = Client::builder()
         .user_agent(concat!("payments-server/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
-        // Shorter than a call, so that the error says that nothing was sent.
+        // This is shorter than a call, so that the error can say that nothing was sent.
         .connect_timeout(CONNECT.min(timeout * 3 / 4))
         .timeout(timeout);
     proxy::by(http, proxy)?.build()
 }
 
 impl GatewayClient {
-    /// A client whose requests go by this transport.
+    /// A client whose requests use this transport.
     pub(super) fn by(gateway: GatewayName, http: Client, transport: Box<dyn Transport>, calls: GatewayCalls) -> Self {
         Self { gateway, http, transport, circuit: Circuit::default(), calls }
     }
@@ -145,13 +145,13 @@ impl GatewayClient {
         GatewayError::Unanswered { gateway: self.gateway, what: what.to_owned(), was_sent: true }
     }
 
-    /// Why the gateway did not do what it was asked, in its words.
+    /// Why the gateway did not carry out a request, in its words.
     pub(super) fn rejection(&self, code: impl Into<String>, message: impl Into<String>) -> Rejection {
         Rejection { gateway: self.gateway, code: code.into(), message: message.into() }
     }
 }
 
-/// A header value that no log shows. An invalid value becomes empty, so the gateway refuses it: credentials are checked when
+/// A header value that no log shows. An invalid value becomes empty, so the gateway refuses it. Credentials are checked when
 /// they are read, but tokens are not.
 pub(super) fn sensitive(value: &SecretString) -> HeaderValue {
     let mut value = HeaderValue::from_str(value.expose_secret()).unwrap_or(HeaderValue::from_static(""));

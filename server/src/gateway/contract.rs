@@ -23,7 +23,7 @@ pub(crate) enum BeginOutcome {
     SendTo { external_id: String, customer_url: String },
     /// The payment ends with this outcome. No money moves.
     Simulated(SimulateOutcome),
-    /// There is no attempt.
+    /// The gateway refuses, and there is no attempt.
     Rejected(Rejection),
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct AttemptRequest<'o> {
 /// The state of a gateway attempt, as the gateway itself reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AttemptState {
-    /// The customer has not approved it yet.
+    /// The customer has not approved the payment yet.
     Open,
-    /// The customer has approved it; the money moves with the capture.
+    /// The customer has approved the payment; the money moves with the capture.
     Approved,
     /// The gateway has not decided yet.
     Pending,
@@ -55,10 +55,10 @@ pub(crate) enum AttemptState {
     Paid { transaction: String },
     /// The gateway attempt failed.
     Failed {
-        /// The gateway's words for it.
+        /// The gateway's reason, in its words.
         why: Option<String>,
     },
-    /// The customer or this server cancelled it unpaid.
+    /// The customer or this server cancelled the attempt, and nobody paid.
     Cancelled,
     /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
     Discrepancy { what: String, transaction: Option<String> },
@@ -70,7 +70,7 @@ pub(crate) enum CaptureOutcome {
     State(AttemptState),
     /// The response says nothing definite: query the gateway.
     Unknown,
-    /// The gateway refused, and the attempt ends in this state unless a query shows that an earlier capture took the money.
+    /// The gateway refused. The attempt ends in this state, unless a query shows that an earlier capture took the money.
     Refused { ended: AttemptState, refusal: Refusal },
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum RefundOutcome {
 pub(crate) enum RefundWay {
     /// The gateway sends the money back.
     Gateway,
-    /// A person sends it back and records that: a manual settlement.
+    /// A person sends the money back and records that: a manual settlement.
     Manual,
 }
 
@@ -94,7 +94,7 @@ pub(crate) enum RefundWay {
 pub(crate) trait Gateway: Send + Sync {
     fn name(&self) -> GatewayName;
     fn method(&self) -> PaymentMethod;
-    /// Creates a gateway attempt. The caller must store it before it sends the customer there.
+    /// Creates a gateway attempt. The caller must store it before it sends the customer to the gateway.
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError>;
     /// Queries the state of a gateway attempt. Moves no money.
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
@@ -111,7 +111,7 @@ pub(crate) trait Gateway: Send + Sync {
     fn refund_way(&self) -> RefundWay {
         RefundWay::Manual
     }
-    /// Sends the money back. Idempotent by the refund's id, also after the gateway has forgotten its idempotency key. After an
+    /// Sends the money back. Idempotent by the refund's id, even after the gateway has dropped its idempotency key. After an
     /// error the money may have been sent back.
     async fn refund(
         &self,

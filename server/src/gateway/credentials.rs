@@ -1,9 +1,9 @@
-//! The gateways' credentials: from the environment or a file, never from the command line, whose history others can read.
+//! The gateways' credentials: from the environment or a file, never from the command line, because other users can read it.
 
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-/// The credentials of each gateway that has some.
+/// The credentials of each configured gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials {
     pub(crate) bkash: Option<BkashCredentials>,
@@ -24,12 +24,12 @@ pub(crate) struct BkashCredentials {
 pub(crate) struct StripeCredentials {
     pub(super) base_url: String,
     pub(super) secret_key: SecretString,
-    /// Of the endpoint at Stripe that sends events to this server.
+    /// The secret of the endpoint at Stripe that sends events to this server.
     pub(super) webhook_secret: SecretString,
 }
 
-/// The sections of the configuration file that hold credentials, and their keys. In the environment, `secret_key` of
-/// `[stripe]` is `PAYMENTS_STRIPE_SECRET_KEY`.
+/// The sections of the configuration file that contain credentials, and their keys. The environment variable of `secret_key`
+/// in `[stripe]` is `PAYMENTS_STRIPE_SECRET_KEY`.
 pub(crate) const CREDENTIALS: [(&str, &[&str]); 2] = [
     ("bkash", &["base_url", "app_key", "app_secret", "username", "password"]),
     ("stripe", &["base_url", "secret_key", "webhook_secret"]),
@@ -38,13 +38,13 @@ pub(crate) const CREDENTIALS: [(&str, &[&str]); 2] = [
 const BKASH_LIVE: &str = "https://tokenized.pay.bka.sh/v1.2.0-beta";
 const STRIPE_LIVE: &str = "https://api.stripe.com";
 
-/// A gateway's credential cannot be used. Never quotes it.
+/// A gateway's credential cannot be used. The error never quotes it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} {what}")]
 pub(crate) struct CredentialError {
     /// The credential, by the name of its environment variable.
     pub(crate) variable: &'static str,
-    /// What is wrong with it, and what to do. Continues a sentence that begins with its name.
+    /// What is wrong, and what to do. Continues a sentence that begins with the variable's name.
     pub(crate) what: &'static str,
 }
 
@@ -61,7 +61,7 @@ const NOT_A_WEBHOOK_SECRET: &str =
     "must begin with whsec_, as the signing secret of an endpoint in Stripe's dashboard does";
 
 impl Credentials {
-    /// Each configured gateway: the currency that it takes, and whether it moves real money.
+    /// Each configured gateway: its currency, and whether it moves real money.
     pub(crate) fn modes(&self) -> Vec<String> {
         let bkash = self.bkash.as_ref().map(|BkashCredentials { base_url, .. }| match base_url.as_str() {
             BKASH_LIVE => "bKash for BDT: live".to_owned(),
@@ -106,7 +106,7 @@ impl Credentials {
 }
 
 impl StripeCredentials {
-    /// Checks that the secrets are what they are taken for: one pasted into the other's place fails only at the first payment.
+    /// Checks that each secret is of its kind. Otherwise two swapped secrets would fail only at the first payment.
     fn new(base_url: String, secret_key: SecretString, webhook_secret: SecretString) -> Result<Self, CredentialError> {
         let begins = |secret: &SecretString, prefixes: &[&str]| {
             prefixes.iter().any(|prefix| secret.expose_secret().starts_with(prefix))
@@ -143,7 +143,7 @@ fn all_or_none<const N: usize>(
     }
 }
 
-/// Checks the base URL. Secrets are sent there, so it must be https or this machine. Paths are added to its end.
+/// Checks the base URL. Secrets are sent there, so it must be https or this machine. Calls append their paths to it.
 fn base_url(variable: &'static str, given: Option<SecretString>, live: &str) -> Result<String, CredentialError> {
     let text = given.map_or_else(|| live.to_owned(), |given| given.expose_secret().to_owned());
     let wrong = CredentialError { variable, what: NOT_A_BASE_URL };
@@ -193,7 +193,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_gateway_has_all_of_its_credentials_or_none() {
+    fn a_gateway_has_either_all_its_credentials_or_none() {
         let none = read(&[]).unwrap();
         assert!(none.bkash.is_none() && none.stripe.is_none());
         let stripe = [("PAYMENTS_STRIPE_SECRET_KEY", "sk_live_x"), ("PAYMENTS_STRIPE_WEBHOOK_SECRET", "whsec_x")];
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_place_of_another_is_refused_without_being_shown() {
+    fn a_swapped_secret_is_refused_and_not_shown() {
         for (key, webhook, says) in [
             ("pk_live_hush", "whsec_hush", "PAYMENTS_STRIPE_SECRET_KEY is a publishable key"),
             ("whsec_hush", "sk_live_hush", "PAYMENTS_STRIPE_SECRET_KEY must begin with sk_ or rk_"),

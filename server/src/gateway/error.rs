@@ -2,10 +2,10 @@
 
 use crate::domain::GatewayName;
 
-/// A gateway request got no answer about what it asked. It ends nothing: the caller asks again.
+/// A gateway did not answer what the request asked. The error ends nothing: the caller asks again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GatewayError {
-    /// The effect is unknown: no response, an incomplete one, a server error, or one that is not about the request.
+    /// The effect is unknown: no response, an incomplete one, a server error, or a response about something else.
     #[error("{gateway} gave no usable response: {what}", gateway = gateway.title())]
     Unanswered {
         gateway: GatewayName,

@@ -1,8 +1,8 @@
 //! The payment gateways: the sandbox, a mobile-money gateway, a card processor.
 //!
-//! What a browser or a webhook reports is only a reason to query the gateway. Each implementation maps its gateway's
-//! response to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes
-//! payments by that alone.
+//! A report of a browser or a webhook is only a reason to query the gateway. Each implementation maps its gateway's response
+//! to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes payments
+//! only by that state.
 
 mod answer;
 mod bkash;
@@ -57,8 +57,8 @@ const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {
     }
 }
 
-/// Refuses an amount that the gateway of live payments does not take. Test payments have the same limits, so that what works
-/// in the sandbox works live.
+/// Refuses an amount that the gateway of live payments does not take. Test payments have the same limits, so that an amount
+/// that works in the sandbox also works live.
 pub(crate) fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
     let (gateway, AmountLimits { least, most }) = live_gateway(currency);
     if (least..=most).contains(&amount) {
@@ -93,7 +93,7 @@ impl Gateways {
         Self::by(credentials, store, ambient, &http, transport, calls, tasks)
     }
 
-    /// Gateways whose requests go by these transports.
+    /// The gateways, with these transports for their requests.
     pub(crate) fn by(
         credentials: Credentials,
         store: &Arc<Store>,
@@ -139,7 +139,7 @@ impl Gateways {
         Some(self.bkash.as_ref()?.token_valid_until().await)
     }
 
-    /// The gateway of an attempt. Without credentials nobody answers for it.
+    /// The gateway of an attempt. Without its credentials, the error says that nobody answers.
     pub(crate) fn of_attempt(&self, attempt: &GatewayAttempt) -> Result<&dyn Gateway, GatewayError> {
         let gateway = attempt.gateway;
         self.named(gateway).ok_or_else(|| {

@@ -29,7 +29,7 @@ pub(crate) struct Answer {
     pub(crate) date: Option<SystemTime>,
 }
 
-/// Asks each configured gateway, by the proxy that payments go through.
+/// Sends a request to each configured gateway, through the proxy that payments use.
 pub(crate) async fn probe(
     credentials: &Credentials,
     proxy: Option<SecretString>,

@@ -25,7 +25,7 @@ impl Gateway for Sandbox {
         Ok(BeginOutcome::Simulated(SimulateOutcome::Completed))
     }
 
-    /// Always open: the simulator ends a test payment.
+    /// The state is always open: the simulator ends a test payment.
     async fn query(&self, _: &Payment, _: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
         Ok(AttemptState::Open)
     }

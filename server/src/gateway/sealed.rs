@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ambient::Ambient;
 
-/// Encrypts a token. Its nonce is random, from `ambient`, so that a simulated world has the same ones when it is played again.
+/// Encrypts a token. The random nonce comes from `ambient`, so that a replayed simulation has the same nonces.
 pub(super) fn seal(secret: &SecretString, token: &SecretString, ambient: &dyn Ambient) -> Option<Vec<u8>> {
     let nonce: [u8; NONCE_LEN] = ambient.random();
     let mut bytes = token.expose_secret().as_bytes().to_vec();
@@ -26,14 +26,14 @@ pub(super) fn open(secret: &SecretString, sealed: &[u8]) -> Option<SecretString>
     std::str::from_utf8(text).ok().map(SecretString::from)
 }
 
-/// Names an account without telling anything about it. Its parts have no newline.
+/// Names an account without revealing anything about it. Its parts contain no newline.
 pub(super) fn name(secret: &SecretString, parts: &[&str]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
     let text = format!("gateway account\n{}", parts.join("\n"));
     hex::encode(&hmac::sign(&key, text.as_bytes()).as_ref()[..16])
 }
 
-/// Never `None` with a digest of this length; the library's type allows it.
+/// Returns `None` only because the library's type allows it: a digest always has the right length.
 fn key(secret: &SecretString) -> Option<LessSafeKey> {
     let key = Sha256::new().chain_update("gateway token\n").chain_update(secret.expose_secret()).finalize();
     UnboundKey::new(&AES_256_GCM, &key).ok().map(LessSafeKey::new)

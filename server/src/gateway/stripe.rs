@@ -1,7 +1,7 @@
 //! Cards: Stripe Checkout Sessions.
 //!
 //! A session is paid if Stripe's API reports `payment_status: paid` with the payment's amount and currency. Stripe's signed
-//! events are only a reason to query it.
+//! events are only a reason to query the session.
 
 mod error;
 mod event;
@@ -44,7 +44,7 @@ const MIN_SESSION_SECONDS: u64 = 31 * 60;
 const MAX_SESSION_SECONDS: u64 = 24 * 60 * 60 - 60;
 /// How many event ids are remembered to detect duplicates.
 const REMEMBERED_EVENTS: usize = 10_000;
-/// How many pages of a payment's refunds are read to find one.
+/// How many pages of a payment's refunds are read to find one refund.
 const REFUND_PAGES: usize = 10;
 
 pub(crate) struct Stripe {
@@ -79,7 +79,7 @@ impl Stripe {
             .body(body)
     }
 
-    /// Calls Stripe. The inner error is Stripe's own, of a request that it read and did not carry out under this key.
+    /// Calls Stripe. The inner error is Stripe's own: Stripe read the request and did not carry it out under this key.
     async fn call<T: DeserializeOwned>(
         &self,
         what: &'static str,
@@ -94,7 +94,7 @@ impl Stripe {
         }
         let is_of_request = !matches!(
             status,
-            // The key is wrong, or may not do this.
+            // The key is wrong or lacks a permission.
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
             // Too many requests, or the same request is in progress: the caller may retry.
             | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT
@@ -122,7 +122,7 @@ impl Stripe {
         self.client.rejection(error.code(), error.message.as_deref().unwrap_or_default())
     }
 
-    /// A response about this object. Any other one is no answer.
+    /// A response about this object. A response about another object is no answer.
     fn about<T: Names>(&self, response: T, id: &str) -> Result<About<T>, GatewayError> {
         About::new(response, id).ok_or_else(|| self.client.unanswered("the response is about something else"))
     }
@@ -132,7 +132,7 @@ impl Stripe {
             (_, Some("paid")) => Ok(session.paid(payment)),
             (Some("open"), _) => Ok(AttemptState::Open),
             (Some("expired"), _) => Ok(AttemptState::Cancelled),
-            // The customer has finished, the money has not arrived: some payment methods take days.
+            // The customer has finished, but the money has not arrived: some payment methods take days.
             _ => {
                 let Some(intent) = &session.payment_intent else { return Ok(AttemptState::Pending) };
                 let intent =
@@ -148,7 +148,7 @@ impl Stripe {
         }
     }
 
-    /// Looks for a refund of a payment intent by this server's id.
+    /// Finds a refund of a payment intent by this server's id of the refund.
     async fn refund_of(&self, intent: &str, id: &str) -> Result<Option<About<StripeRefund>>, GatewayError> {
         let mut after = String::new();
         for _ in 0..REFUND_PAGES {
@@ -168,7 +168,7 @@ impl Stripe {
         Err(self.client.unanswered("the payment has more refunds than this server reads"))
     }
 
-    /// The outcome of a refund in its present state.
+    /// The outcome of a refund, by its present state.
     fn outcome(&self, refund: &About<StripeRefund>) -> Result<RefundOutcome, GatewayError> {
         match refund.state() {
             RefundState::Accepted => Ok(RefundOutcome::Made),
@@ -182,13 +182,13 @@ impl Stripe {
         }
     }
 
-    /// Queries a refund; returns its fault if it failed.
+    /// Queries a refund. Returns its fault if it failed.
     pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
         let refund = self.retrieve::<StripeRefund>("retrieve refund", "refunds", id).await?;
         Ok(refund.fault())
     }
 
-    /// Refuses a signature header that fits no body: it is malformed, or its time is not now.
+    /// Refuses a signature header that is malformed or whose time is not now: it fits no body.
     pub(crate) fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventFault> {
         match self.events.verify_at(signature, b"", now.as_unix_seconds()) {
             Ok(_) | Err(Failure::SignatureMismatch) => Ok(()),
@@ -212,16 +212,17 @@ impl Stripe {
         Ok(match self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds()) {
             Ok(Claim::New(claimed)) => Some(StripeEvent { about, claimed: Some(claimed) }),
             Ok(Claim::Done | Claim::InProgress) => None,
-            // An extra query does no harm.
+            // With too many remembered events, accept a duplicate: an extra query does no harm.
             Err(_) => Some(StripeEvent { about, claimed: None }),
         })
     }
 }
 
-/// A verified event: query its payment, then commit its claim.
+/// A verified event. First query its payment, then commit its claim.
 pub(crate) struct StripeEvent<'s> {
     pub(crate) about: EventAbout,
-    /// If it is dropped, the event may be processed again. `None` if too many events are remembered already.
+    /// The claim on the event. If it is dropped uncommitted, the event may be processed again. `None` if too many events are
+    /// remembered.
     pub(crate) claimed: Option<Claimed<'s, MemoryClaims>>,
 }
 
@@ -290,7 +291,7 @@ impl Gateway for Stripe {
         let request = self.post(&path, &format!("{}-expire", attempt.invoice), &[]);
         match self.call::<Session>("expire session", request).await? {
             Ok(session) => self.state(self.about(session, &attempt.external_id)?, payment).await,
-            // The session may be open no more; its state tells how it ended.
+            // The session may no longer be open; its state tells how it ended.
             Err(_) => self.query(payment, attempt).await,
         }
     }
@@ -312,7 +313,7 @@ impl Gateway for Stripe {
                 _ => return Err(self.client.unanswered("the payment has no payment intent to refund")),
             },
         };
-        // Stripe forgets idempotency keys after a day, so an earlier request is looked for first.
+        // Stripe drops idempotency keys after a day, so first look for an earlier request.
         if refund.is_repeated
             && let Some(known) = self.refund_of(&intent, refund.id).await?
         {
@@ -338,7 +339,7 @@ impl Gateway for Stripe {
         };
         let words = error.to_string();
         let error = About::new(error, &intent).ok_or_else(|| self.client.unanswered(&words))?;
-        // The charge may be refunded by an earlier request for this refund.
+        // An earlier request for this refund may have refunded the charge.
         match self.refund_of(&intent, refund.id).await? {
             Some(known) => self.outcome(&known),
             None => Ok(RefundOutcome::Refused(error.refusal(self.rejection(&error)))),

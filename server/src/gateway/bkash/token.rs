@@ -1,7 +1,7 @@
 //! The bKash token, which every call needs. bKash grants two an hour and blocks a credential that requests more. So all calls
-//! share one token, renewed before it expires and stored across restarts with the times of its requests.
+//! share one token. It is renewed before it expires, and stored across restarts together with the times of its requests.
 //!
-//! A token belongs to an account: a base URL, a user and an app key. Another account has a record of its own.
+//! A token belongs to an account: a base URL, a user and an app key. Each account has its own record.
 
 #[cfg(test)]
 mod tests;
@@ -26,32 +26,32 @@ use crate::{
     store::{Change, CommitError, Conflict, Store, Write},
 };
 
-/// The record's name in the store. An account that is not the first has its own name at the end.
+/// The record's name in the store. Every account but the first appends its own name.
 const NAME: &str = "bkash";
-/// A token is renewed at minute 50.
+/// A token is renewed in minute 50 of its hour.
 const RENEW_BEFORE_SECONDS: u32 = 600;
-/// How often, and at which interval, to check whether another server has got its token.
+/// How often, and at which interval, to check whether another server has received its token.
 const MAX_POLLS: usize = 20;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How long callers get the error of a request that was not sent, before the next try.
+/// How long callers get the error of a request that could not be sent. Then the next caller tries again.
 const NOT_SENT_FOR: Duration = Duration::from_secs(2);
-/// How often to store a token that bKash has granted, if other changes interfere.
+/// How many times to try to store a granted token if other changes interfere.
 const MAX_SAVES: usize = 8;
 
-/// The token of an account, and who may request one.
+/// The token of an account, and the rules about who may request one.
 pub(super) struct Tokens {
     client: Arc<GatewayClient>,
     credentials: Arc<BkashCredentials>,
     store: Arc<Store>,
     ambient: Arc<dyn Ambient>,
-    /// A renewal is a task of its own: a customer who hangs up must not lose a token that bKash has granted.
+    /// A renewal runs in a task of its own: a customer who hangs up must not lose a token that bKash has granted.
     tasks: TaskTracker,
     /// Locked during a renewal, so that this process sends one request at a time.
     renewal: tokio::sync::Mutex<Renewal>,
-    /// A token that bKash refused. It is used further only while no other can be requested.
+    /// A token that bKash refused. It stays in use only while no other can be requested.
     refused: Mutex<Option<SecretString>>,
     account: String,
-    /// Tells this process from others.
+    /// Distinguishes this process from others.
     process: String,
 }
 
@@ -74,7 +74,7 @@ struct Granted {
 /// Why a request brought no token.
 struct NoToken {
     error: GatewayError,
-    /// bKash itself said no. Otherwise something went wrong on the way.
+    /// Whether bKash itself refused. Otherwise the request failed on the way.
     is_refusal: bool,
 }
 
@@ -93,7 +93,7 @@ impl Tokens {
         Self { client, credentials, store, ambient, tasks, renewal, refused, account, process }
     }
 
-    /// A token, renewed if necessary. Nobody waits for a renewal while the old token is valid.
+    /// Returns a token, renewed if necessary. No caller waits for a renewal while the old token is valid.
     pub(super) async fn get(self: &Arc<Self>) -> Result<SecretString, GatewayError> {
         let now = self.ambient.now();
         let (_, record) = self.record(now).await?;
@@ -117,7 +117,7 @@ impl Tokens {
         record.expires_at.ok_or_else(|| self.client.unanswered("its token is not stored yet"))
     }
 
-    /// Notes that bKash refused a token, so that another one is requested as soon as that may be.
+    /// Notes that bKash refused a token, so that another one is requested as soon as allowed.
     pub(super) fn refuse(&self, token: &SecretString) {
         *self.refused.lock() = Some(token.clone());
     }
@@ -155,8 +155,8 @@ impl Tokens {
         Err(self.client.unanswered("another server is requesting a token"))
     }
 
-    /// Requests a token; `None` if another server is already doing so. A refresh token is sent once: if it brings no token,
-    /// the credentials will.
+    /// Requests a token; `None` if another server is already doing so. A refresh token is sent once. If it brings no token,
+    /// the next request sends the credentials.
     async fn request(
         &self,
         name: Cow<'static, str>,
@@ -167,7 +167,7 @@ impl Tokens {
         if let Some((_, error)) = renewal.not_sent.as_ref().filter(|(at, _)| at.elapsed() < NOT_SENT_FOR) {
             return Err(error.clone());
         }
-        // This process requests one at a time, so a lease of its own is left from a request whose end was not stored.
+        // This process sends one request at a time. So if it holds a lease, the end of an earlier request was not stored.
         let is_leased = record.requesting.as_ref() != Some(&self.process);
         if is_leased && record.requesting_until.is_some_and(|until| now < until) {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Tokens {
                 renewal.not_sent = Some((Instant::now(), error.clone()));
             }
             (record.requesting, record.requesting_until) = (None, None);
-            // If the store does not take it, the lease ends by itself.
+            // If the store fails, the lease ends by itself.
             let _ = self.save(name, record).await;
             return Err(error);
         }
@@ -242,7 +242,7 @@ impl Tokens {
         Err(NoToken { error, is_refusal })
     }
 
-    /// Stores a token, or remembers it until the store takes it.
+    /// Stores a token. If the store fails, remembers the token until the store works.
     async fn keep(&self, granted: Granted, renewal: &mut Renewal) {
         let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, token, &*self.ambient);
         for _ in 0..MAX_SAVES {
@@ -264,7 +264,7 @@ impl Tokens {
         renewal.unsaved = Some(granted);
     }
 
-    /// The account's record as its next version, with its name; an empty one before the first.
+    /// The account's record with the next version, and its name. The first record is empty.
     async fn record(&self, now: Timestamp) -> Result<(Cow<'static, str>, StoredToken), GatewayError> {
         let mut name = Cow::Borrowed(NAME);
         let mut stored = self.stored(&name).await?;

@@ -1,4 +1,4 @@
-//! Stripe's errors, and which of them are about the charge that a request was to refund.
+//! Stripe's errors, and which of them are about the charge to be refunded.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::gateway::answer::Names;
 
-/// The codes of a charge that Stripe does not refund. Others are about the account, its keys or the request's own idempotency
-/// key, or are unknown: the money may have gone back.
+/// The codes of a charge that Stripe does not refund. Other codes are unknown, or are about the account, its keys or the
+/// request's own idempotency key: then the money may have gone back.
 const OF_THE_CHARGE: [&str; 4] =
     ["charge_already_refunded", "charge_disputed", "charge_not_refundable", "refund_disputed_payment"];
 
@@ -37,7 +37,7 @@ impl Display for StripeError {
     }
 }
 
-/// Stripe names the charge in the words alone, so the code tells; or the amount, which is more than is left of the charge.
+/// Stripe names the charge only in words. So the code tells, or a parameter `amount`: it is more than is left of the charge.
 impl Names for StripeError {
     fn names(&self, _charge: &str) -> bool {
         let is_of_amount = self.code.is_none() && self.param.as_deref() == Some("amount");

@@ -1,7 +1,7 @@
 //! Signed Stripe events: which payment or refund each one is about.
 //!
-//! Stripe repeats an event for days until it is accepted. So every verified event is accepted, even one of an unknown kind
-//! or shape: it is about no payment of this server.
+//! Stripe repeats an event for days until it is accepted. So every verified event is accepted, even one of an unknown kind or
+//! shape, which is about no payment of this server.
 
 use payments_core::PaymentId;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl EventAbout {
     }
 }
 
-/// The id of an event, by which duplicates are detected.
+/// The id of an event, which identifies duplicates.
 pub(super) fn id_of(body: &[u8]) -> Option<&str> {
     #[derive(Deserialize)]
     struct Identified<'e> {
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_about_a_payment_a_refund_or_nothing_of_this_server() {
+    fn an_event_is_about_a_payment_or_a_refund_of_this_server_or_about_nothing() {
         for (body, expected) in [
             (
                 r#"{"type":"checkout.session.completed","data":{"object":{"id":"cs_1","metadata":{"payment_id":"pay_1"}}}}"#,
                 Some(None),
             ),
-            // The session's id is not needed: the payment has it.
+            // The session's id is not needed, because the payment has it.
             (
                 r#"{"type":"checkout.session.expired","data":{"object":{"metadata":{"payment_id":"pay_1"}}}}"#,
                 Some(None),

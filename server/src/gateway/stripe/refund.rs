@@ -29,10 +29,10 @@ pub(super) struct RefundList {
     pub(super) has_more: bool,
 }
 
-/// A refund failed, perhaps after the payment counted as refunded.
+/// A refund that failed, perhaps after the payment counted as refunded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefundFault {
-    /// This server's id of the refund, which is in the metadata of each refund that it requested.
+    /// This server's id of the refund. Each refund that it requested has the id in its metadata.
     pub(crate) refund: Option<String>,
     pub(crate) what: String,
 }
@@ -70,7 +70,7 @@ impl StripeRefund {
 }
 
 impl Names for StripeRefund {
-    /// Stripe's id, or the one under which this server requested it.
+    /// Whether `id` is Stripe's id of the refund, or this server's.
     fn names(&self, id: &str) -> bool {
         self.id == id || self.metadata["refund_id"].as_str() == Some(id)
     }

@@ -1,4 +1,4 @@
-//! A Checkout Session of Stripe, its payment intent, and whether they paid a payment.
+//! Stripe's Checkout Session, its payment intent, and whether they paid a payment.
 
 use payments_core::{Amount, Payment};
 use serde::Deserialize;
@@ -41,7 +41,7 @@ impl Names for PaymentIntent {
 }
 
 impl Session {
-    /// Money moved. The payment is paid only if the session's ids, amount and currency all match it.
+    /// The state after money moved. It is paid only if the session's ids, amount and currency all match the payment.
     pub(super) fn paid(&self, payment: &Payment) -> AttemptState {
         let amount = self.amount_total.map(Amount::from_minor);
         let fits = self.client_reference_id.as_deref() == Some(payment.id.as_str())

@@ -1,4 +1,4 @@
-//! Tokens in virtual time, from the fake that blocks a credential after two requests in an hour.
+//! Tokens in virtual time, from a fake that blocks a credential after two requests in an hour.
 
 use std::{
     collections::VecDeque,
@@ -40,7 +40,7 @@ enum Trouble {
     AnswerLost,
 }
 
-/// A clock that follows the virtual time, and can be set.
+/// A clock that follows the virtual time and can be set.
 struct Clock {
     begun: Instant,
     set_seconds: AtomicI64,
@@ -58,7 +58,7 @@ impl Ambient for Clock {
     }
 }
 
-/// The gateway, and the way to it.
+/// The gateway, and the transport to it.
 struct World {
     fake: Arc<bkash::Bkash>,
     store: Arc<Store>,
@@ -114,7 +114,7 @@ impl World {
         })
     }
 
-    /// A server's adapter.
+    /// The adapter of a server.
     fn adapter(self: &Arc<Self>) -> Bkash {
         self.adapter_for(bkash::USERNAME)
     }
@@ -134,7 +134,7 @@ impl World {
         self.troubles.lock().extend(troubles);
     }
 
-    /// The requests since the last question.
+    /// The requests since the last call.
     fn sent(&self) -> Vec<String> {
         std::mem::take(&mut self.sent.lock())
     }
@@ -163,7 +163,7 @@ async fn minutes(minutes: u64) {
     advance(Duration::from_secs(60 * minutes)).await;
 }
 
-/// The token, if there is one that works at the gateway.
+/// The token, if the gateway accepts it.
 async fn works(bkash: &Bkash) -> Result<String, GatewayError> {
     let token = bkash.tokens.get().await?;
     match bkash.call("payment status", "/payment/status", &json!({"paymentID": "none"})).await? {
@@ -178,7 +178,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_day_of_calls_needs_no_more_than_two_tokens_an_hour() {
+async fn a_day_of_calls_needs_at_most_two_tokens_an_hour() {
     let world = World::new();
     let bkash = world.adapter();
     for minute in 0..24 * 60 {
@@ -195,13 +195,13 @@ async fn a_refused_refresh_token_is_replaced_by_the_credentials() {
     let bkash = world.adapter();
     works(&bkash).await.unwrap();
     world.fake.expire_refresh_tokens();
-    // A month without payments, then one.
+    // Nobody pays for a month, then somebody does.
     minutes(30 * 24 * 60).await;
     world.sent();
     works(&bkash).await.unwrap();
     assert_eq!(world.sent()[..2], ["/token/refresh", "/token/grant"]);
 
-    // In the middle of an hour that has had its two, the credentials wait for the next, and the old token is used.
+    // Both requests of this hour are used, so the credentials wait for the next hour, and the old token is used.
     world.fake.expire_refresh_tokens();
     for _ in 0..180 {
         works(&bkash).await.unwrap();
@@ -222,7 +222,7 @@ async fn requests_that_were_not_sent_do_not_count() {
     assert_eq!(world.sent().len(), 0);
     works(&bkash).await.unwrap();
 
-    // Nor does a refresh token that was not sent, and an open circuit sends nothing.
+    // A refresh token that was not sent does not count either, and an open circuit sends nothing.
     minutes(61).await;
     world.sent();
     world.meet(&[Trouble::NoConnection; 8]);
@@ -236,7 +236,7 @@ async fn requests_that_were_not_sent_do_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_bad_gateways_do_not_use_up_both_requests_at_once() {
+async fn a_broken_gateway_does_not_use_up_both_requests_at_once() {
     let world = World::new();
     let bkash = world.adapter();
     world.meet(&[Trouble::BadGateway]);
@@ -250,7 +250,7 @@ async fn two_bad_gateways_do_not_use_up_both_requests_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_a_refresh_is_followed_by_the_credentials() {
+async fn after_a_lost_answer_to_a_refresh_the_credentials_are_sent() {
     let world = World::new();
     let bkash = world.adapter();
     works(&bkash).await.unwrap();
@@ -264,7 +264,7 @@ async fn a_lost_answer_to_a_refresh_is_followed_by_the_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_leaves_in_the_middle_does_not_lose_the_token() {
+async fn a_caller_who_hangs_up_does_not_lose_the_token() {
     let world = World::new();
     let bkash = world.adapter();
     let tokens = Arc::clone(&bkash.tokens);
@@ -291,7 +291,7 @@ async fn nobody_waits_for_a_renewal_while_the_old_token_is_valid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_was_ahead_holds_nothing_up_for_longer_than_an_hour() {
+async fn a_clock_that_was_ahead_delays_nothing_for_longer_than_an_hour() {
     let world = World::new();
     world.set_clock(10 * 3600);
     let bkash = world.adapter();
@@ -315,17 +315,17 @@ async fn a_clock_that_was_ahead_holds_nothing_up_for_longer_than_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stray_401_does_not_end_the_only_token() {
+async fn one_401_does_not_end_the_only_token() {
     let world = World::new();
     let bkash = world.adapter();
     let first = bkash.tokens.get().await.unwrap();
     bkash.tokens.refuse(&first);
-    // No other token may be requested yet, so this one is tried further.
+    // No other token may be requested yet, so this one stays in use.
     assert_eq!(works(&bkash).await.unwrap(), first.expose_secret());
     minutes(6).await;
     assert_ne!(works(&bkash).await.unwrap(), first.expose_secret());
 
-    // A token that bKash has really ended is replaced as soon as that may be.
+    // A token that bKash has really ended is replaced as soon as allowed.
     world.fake.revoke_tokens();
     assert!(works(&bkash).await.is_err());
     minutes(61).await;
@@ -341,7 +341,7 @@ async fn a_token_is_used_only_for_the_account_that_it_was_granted_to() {
     world.sent();
     assert!(other.tokens.get().await.is_err(), "the fake does not know this user");
     assert_eq!(world.sent(), ["/token/grant"]);
-    // Its failure counts for itself, and a server that still has the first account goes on.
+    // This account counts its own failure, and a server that still uses the first account goes on.
     assert_eq!(works(&bkash).await.unwrap(), first);
     assert_eq!(works(&world.adapter()).await.unwrap(), first, "the token survives a restart");
 }

@@ -1,12 +1,12 @@
-//! When a token may be requested and used, by the stored times.
+//! When a token may be requested and used, according to the stored times.
 //!
-//! Only requests that were sent count. They are spaced, so that a gateway that is ill for a minute does not use up both.
+//! Only requests that were sent count. They are spaced, so that a gateway that fails for a minute does not use up both.
 
 use payments_core::Timestamp;
 
 use crate::domain::StoredToken;
 
-/// bKash tokens live for an hour. A longer time in a response is not believed.
+/// bKash tokens live for an hour. A longer lifetime in a response is ignored.
 pub(super) const LIFETIME_SECONDS: u32 = 3600;
 const MAX_REQUESTS_PER_HOUR: usize = 2;
 const HOUR_SECONDS: u32 = 3600;
@@ -18,7 +18,7 @@ pub(super) const LEASE_SECONDS: u32 = 30;
 const TOLERANCE_SECONDS: u32 = 60;
 
 /// Lowers each time to the latest value that it can have now. A later one was stored before the clock was set back. Returns
-/// whether the record has changed.
+/// whether the record changed.
 pub(super) fn bring_to(record: &mut StoredToken, now: Timestamp) -> bool {
     let is_later = |time: &Timestamp, latest: Timestamp| *time > latest.plus_seconds(TOLERANCE_SECONDS);
     let (lease_end, token_end) = (now.plus_seconds(LEASE_SECONDS), now.plus_seconds(LIFETIME_SECONDS));
@@ -33,12 +33,12 @@ pub(super) fn bring_to(record: &mut StoredToken, now: Timestamp) -> bool {
     has_changed
 }
 
-/// Drops the requests that count no more.
+/// Drops the requests that no longer count.
 pub(super) fn forget_old(record: &mut StoredToken, now: Timestamp) {
     record.requested_at.retain(|at| at.plus_seconds(HOUR_SECONDS) > now);
 }
 
-/// When two tokens of the last hour have been requested: when the next may be.
+/// When the next token may be requested, if two have been requested within an hour.
 pub(super) fn hour_is_over_at(record: &StoredToken) -> Option<Timestamp> {
     let requests = &record.requested_at;
     let oldest_of_two = requests.len().checked_sub(MAX_REQUESTS_PER_HOUR).and_then(|nth| requests.get(nth));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn two_requests_an_hour_are_spaced() {
+    fn two_requests_within_an_hour_are_spaced() {
         for (requests, now, next) in [
             (&[][..], 0, None),
             (&[0], 1, Some(5)),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_lies_in_the_future_counts_from_now() {
+    fn a_stored_time_in_the_future_counts_as_now() {
         let mut record = requested(&[700]);
         record.expires_at = Some(at(760));
         record.requesting_until = Some(at(701));
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!((record.requested_at[0], record.expires_at), (at(100), Some(at(160))));
         assert_eq!(record.requesting_until, Some(at(100).plus_seconds(LEASE_SECONDS)));
         assert!(!bring_to(&mut record, at(100)));
-        // Clocks of two servers differ a little.
+        // The clocks of two servers may differ a little.
         let mut near = StoredToken { requested_at: vec![at(100).plus_seconds(5)], ..StoredToken::default() };
         assert!(!bring_to(&mut near, at(100)));
     }
