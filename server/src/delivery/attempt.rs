@@ -1,5 +1,5 @@
-//! Delivery attempts: each is one request for a delivery in the outbox. One commit logs its outcome and removes the delivery from
-//! the outbox. What follows an attempt to an endpoint with retries is in the same commit.
+//! Delivery attempts: each is one request for a delivery in the outbox. One commit logs its outcome, removes the delivery
+//! from the outbox and, for an endpoint with retries, plans the next attempt.
 
 use std::{
     sync::Arc,
@@ -23,12 +23,12 @@ use crate::{
     trace,
 };
 
-/// How long to wait after a store error, or when this server is out of a resource.
+/// How long to wait after a store error, or when this server lacks a resource.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
-/// How often at most the log says that this server is out of a resource.
+/// Minimum time between two log lines about a lack of resources.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Makes and logs delivery attempts, each in a permit.
+/// Makes and logs delivery attempts, each with a permit.
 pub(super) struct Attempts {
     pub(super) store: Arc<Store>,
     pub(super) permits: Arc<Permits>,
@@ -48,13 +48,13 @@ pub(super) enum AttemptOutcome {
     Unanswered,
     /// The endpoint is inactive or removed.
     Withdrawn,
-    /// This server could not send it. It is still in the outbox.
+    /// This server could not send the request. The delivery is still in the outbox.
     NotSent,
-    /// It was sent and not logged: the claim on the lane no longer counts.
+    /// The request was sent but not logged: the claim on the lane no longer counts.
     ClaimLost,
 }
 
-/// An attempt that was made, or is withdrawn.
+/// An attempt that was made, or that its endpoint no longer wants.
 struct Sent {
     outcome: AttemptOutcome,
     label: DeliveryOutcome,
@@ -63,7 +63,7 @@ struct Sent {
 }
 
 impl Attempts {
-    /// Attempts of which at most `permits` are in flight. After `closing`, a failure to log one is final.
+    /// At most `permits` attempts are in flight. After `closing`, an attempt that cannot be logged is not tried again.
     pub(super) fn new(
         store: Arc<Store>,
         sender: Arc<Sender>,
@@ -75,7 +75,8 @@ impl Attempts {
         Arc::new(Self { store, permits, sender, metrics, closing, last_logged: Mutex::default() })
     }
 
-    /// Makes one delivery attempt and logs it. Holds the permit until then: while the log fails, no further request starts.
+    /// Makes one delivery attempt and logs it. Holds the permit until it is logged: while logging fails, no further request
+    /// starts.
     pub(super) async fn make(&self, mut outgoing: Outgoing, permit: Permit, claim: Claim) -> AttemptOutcome {
         let Some(Sent { outcome, label, endpoint }) =
             trace::attempts_of(outgoing.event.as_ref(), self.send(&mut outgoing.delivery)).await
@@ -117,7 +118,7 @@ impl Attempts {
             (_, Some(_)) => DeliveryOutcome::Refused,
             (_, None) => DeliveryOutcome::Unanswered,
         };
-        // A response that did not end in time held the permit as long as no response.
+        // A response that did not end in time held the permit as long as no response would.
         let in_time = delivery.duration_ms.is_none_or(|took| u128::from(took) < ATTEMPT_TIMEOUT.as_millis());
         let is_answered = delivery.response_status.is_some() && in_time;
         let outcome = if is_answered { AttemptOutcome::Answered } else { AttemptOutcome::Unanswered };
@@ -133,9 +134,9 @@ impl Attempts {
         is_due
     }
 
-    /// Logs a delivery attempt and what follows it, and retries until that succeeds: a full disk must not make the endpoint
-    /// receive it twice. `endpoint` is the endpoint as it was read, `None` if no attempt was made. Returns false if the claim on
-    /// the lane no longer counts.
+    /// Logs a delivery attempt and its consequences. Retries until that succeeds: a full disk must not make the endpoint
+    /// receive the delivery twice. `endpoint` is the endpoint as it was read, `None` if no attempt was made. Returns false if
+    /// the claim on the lane no longer counts.
     async fn log(&self, attempted: &Outgoing, mut endpoint: Option<Endpoint>, claim: &Claim) -> bool {
         let id = &attempted.delivery.id;
         let ambient = &self.sender.ambient;
@@ -161,7 +162,7 @@ impl Attempts {
                 }
                 Err(CommitError::Conflict(Conflict::Stale)) if changes_endpoint => {
                     match self.store.endpoint(&attempted.delivery.webhook_id).await {
-                        // It was changed or removed meanwhile: decide again.
+                        // The endpoint has been changed or removed: decide again.
                         Ok(read) if read.as_ref().map(version) != endpoint.as_ref().map(version) => {
                             endpoint = read;
                             continue;
@@ -198,7 +199,7 @@ mod tests {
     use crate::{metrics::Metrics, store::layout::MemoryStore};
 
     #[tokio::test]
-    async fn the_log_says_once_in_ten_seconds_that_this_server_is_out_of_a_resource() {
+    async fn the_log_reports_a_lack_of_resources_once_in_ten_seconds() {
         let sender = sender_to(&Shop::new(|_| unreachable!()), &virtual_time());
         let (metrics, closing) = (Metrics::new().deliveries, CancellationToken::new());
         let attempts = Attempts::new(MemoryStore::default().into_store(), sender, metrics, 1, closing);

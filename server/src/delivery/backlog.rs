@@ -1,8 +1,8 @@
 //! The pending deliveries of one endpoint, and which of them may be sent now.
 //!
-//! Deliveries are sent in the order of their ids, but a delivery waits while an earlier one of the same payment is in
-//! flight. A delivery must be loaded to know its payment. So deliveries are loaded in order, and the backlog remembers a
-//! waiting one by its id alone.
+//! Deliveries are sent in the order of their ids, but a delivery waits while an earlier one of the same payment is in flight.
+//! The payment is known only once the delivery is loaded. So deliveries are loaded in order, and of a waiting one the backlog
+//! remembers only the id.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::store::OutboxHead;
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     deliveries: BTreeMap<DeliveryId, State>,
-    /// Whether every delivery of the outbox is here.
+    /// Whether the backlog has every delivery of the outbox.
     is_full: bool,
 }
 
@@ -25,12 +25,12 @@ enum State {
     NotLoaded,
     Loaded(Option<PaymentId>),
     InFlight(Option<PaymentId>),
-    /// It cannot be loaded. It stays in the outbox, where `check` finds it, and is skipped.
+    /// The delivery cannot be loaded and is skipped. It stays in the outbox, where `check` finds it.
     Unreadable,
 }
 
 impl Backlog {
-    /// The outbox has new deliveries.
+    /// Notes that the outbox has new deliveries.
     pub(super) fn request_refill(&mut self) {
         self.is_full = false;
     }
@@ -44,13 +44,13 @@ impl Backlog {
         self.deliveries.is_empty()
     }
 
-    /// How many ids to read from the outbox: those known here are still among its first.
+    /// How many ids to read from the outbox. Those known here are still among its first.
     pub(super) fn refill_limit(&self) -> usize {
         self.deliveries.len() + Width::MAX
     }
 
-    /// Takes the first ids of the outbox, at most [`refill_limit`](Self::refill_limit). If the outbox holds more, the next
-    /// refill reads further, because the limit exceeds what is here.
+    /// Takes the first ids of the outbox, at most [`refill_limit`](Self::refill_limit). If the outbox has more, the next
+    /// refill reads further, because the limit exceeds the number of deliveries here.
     pub(super) fn refill(&mut self, head: OutboxHead) {
         self.is_full = head.is_all;
         self.deliveries.retain(|id, state| matches!(state, State::InFlight(_)) || head.ids.binary_search(id).is_ok());
@@ -73,7 +73,7 @@ impl Backlog {
         })
     }
 
-    /// Records that the next delivery was loaded. True if it may be sent; false if it must wait for an earlier one.
+    /// Records that the next delivery was loaded. Returns whether it may be sent now; otherwise it waits for an earlier one.
     #[must_use]
     pub(super) fn loaded(&mut self, id: &DeliveryId, payment: Option<&PaymentId>) -> bool {
         self.set(id, State::Loaded(payment.cloned()));
@@ -92,7 +92,7 @@ impl Backlog {
         self.deliveries.remove(id);
     }
 
-    /// Makes a delivery pending again that was in flight but not sent. Later ones of its payment wait for it.
+    /// Makes a delivery pending again that was in flight but not sent. Later deliveries of its payment wait for it.
     pub(super) fn put_back(&mut self, id: &DeliveryId) {
         if let Some(State::InFlight(payment)) = self.deliveries.remove(id) {
             self.set(id, State::Loaded(payment));
@@ -137,7 +137,7 @@ mod tests {
         prop::collection::vec(step, 0..300)
     }
 
-    /// A lane with its own outbox; checks the order at each step.
+    /// A lane with its own outbox. Checks the order at each step.
     #[derive(Default)]
     struct World {
         outbox: BTreeMap<DeliveryId, Option<PaymentId>>,

@@ -1,9 +1,9 @@
 //! The HTTP client that calls endpoints.
 //!
-//! Idle connections stay open for a moment, since events come in bursts; the [`Connector`] limits how many. If a reused
-//! connection ends before the first byte of a response, the endpoint most likely closed it for being idle before it
-//! received the request. So the client sends the request once more, on a new connection. It does not repeat a request that
-//! fails on a new connection.
+//! Idle connections stay open for a moment, because events come in bursts. The [`Connector`] limits how many. If a reused
+//! connection ends before the first byte of a response, the endpoint probably closed it as idle before it received the
+//! request. So the client sends the request once more, on a new connection. It does not repeat a request that fails on a new
+//! connection.
 
 use std::{error::Error, time::Duration};
 
@@ -26,7 +26,7 @@ use super::{TargetPolicy, connection::Traffic, connector::Connector, fault::Faul
 /// How long an idle connection stays open. Node's servers close theirs after 5 seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// Maximum length of a response's head, and of what is read at a time.
+/// Maximum length of a response's head, and of one read.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 pub(crate) type Body = Full<Bytes>;
@@ -34,7 +34,7 @@ pub(crate) type Body = Full<Bytes>;
 /// Sends requests to endpoints.
 #[async_trait]
 pub(crate) trait Endpoints: Send + Sync {
-    /// Sends the request that `request` builds, and builds it again to send it again.
+    /// Sends the request that `request` builds. Builds it again for a second try.
     async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault>;
 }
 
@@ -61,7 +61,7 @@ impl HttpClient {
                 .pool_idle_timeout(IDLE)
                 .pool_max_idle_per_host(idle)
                 .http1_max_buf_size(MAX_HEAD_BYTES)
-                // A receiver's code may write a head that servers before it let through.
+                // Accept invalid heads that some receivers write: servers in front of them accept them too.
                 .http1_allow_spaces_after_header_name_in_responses(true)
                 .http1_allow_obsolete_multiline_headers_in_responses(true)
                 .http1_ignore_invalid_headers_in_responses(true)
@@ -85,7 +85,7 @@ impl Endpoints for HttpClient {
         let response = response.map_err(|error| {
             let status = traffic_of(&error).and_then(|traffic| traffic.status());
             match (Fault::from(error), status) {
-                // The endpoint has decided, whatever follows its status line.
+                // The endpoint has decided by its status line. What follows the line does not matter.
                 (fault, Some(status)) if fault.is_invalid_response() => Fault::StatusOnly(status),
                 (fault, _) => fault,
             }
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// An endpoint that does one thing with each request of each connection.
+    /// What an endpoint does with one request of a connection.
     #[derive(Clone, Copy)]
     enum Then {
         Answer,
@@ -157,7 +157,8 @@ mod tests {
         pending().await
     }
 
-    /// Sends requests one after another to such an endpoint. Returns whether each succeeded, and the heads.
+    /// Sends requests one after another to an endpoint that acts by `connections`. Returns whether each succeeded, and the
+    /// heads.
     async fn exchanged(requests: usize, connections: &[&[Then]]) -> (Vec<bool>, Vec<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -182,14 +183,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_on_a_connection_that_was_closed_for_being_idle_is_sent_again_on_a_new_one() {
+    async fn a_request_on_a_connection_closed_as_idle_is_sent_again_on_a_new_one() {
         let (outcomes, heads) = exchanged(2, &[&[Then::Answer, Then::Close], &[Then::Answer]]).await;
         assert_eq!((outcomes, heads.len()), (vec![true, true], 3));
         assert!(!heads[1].contains("connection: close") && heads[2].contains("connection: close"), "{heads:?}");
     }
 
     #[tokio::test]
-    async fn a_status_counts_whatever_follows_in_the_head() {
+    async fn a_status_counts_even_if_the_rest_of_the_head_is_invalid() {
         for (head, expected) in [
             ("HTTP/1.1 200 OK\r\nX-Powered-By : PHP\r\nContent-Length: 0\r\n\r\n", Ok(200)),
             ("HTTP/1.1 201 Created\r\nX-Folded: a\r\n b\r\nContent-Length: 0\r\n\r\n", Ok(201)),
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_head_without_end_is_not_read_to_its_end() {
+    async fn an_endless_head_is_read_only_up_to_a_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let serve = async move {
@@ -238,7 +239,7 @@ mod tests {
         let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
         let (answer, sent) = tokio::join!(client.send(&request), serve);
         assert!(matches!(answer, Err(Fault::StatusOnly(status)) if status == 200));
-        // What fits into the sockets' buffers comes on top.
+        // The sockets' buffers hold some more.
         assert!(sent < 16 * 1024 * 1024, "{sent}");
     }
 

@@ -1,7 +1,7 @@
-//! A connection to an endpoint that tells whether the endpoint has closed it for being idle.
+//! A connection to an endpoint that tells whether the endpoint has closed it as idle.
 //!
-//! An endpoint may close an idle connection just as the next request is sent on it, and the HTTP client reports only a
-//! failed request. So each connection records whether it received any byte since the last request was written on it.
+//! An endpoint may close an idle connection just as the next request is sent on it. The HTTP client reports only a failed
+//! request. So each connection records whether it received any byte since the last request was written.
 
 use std::{
     io::{self, IoSlice},
@@ -25,7 +25,7 @@ pub(super) struct Traffic(Arc<Mutex<Seen>>);
 #[derive(Default)]
 struct Seen {
     state: State,
-    /// What the last response began with.
+    /// The first bytes of the last response.
     begin: Vec<u8>,
 }
 
@@ -34,12 +34,12 @@ const STATUS_BYTES: usize = 12;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
-    /// It is new, or bytes have arrived since the last request was written.
+    /// The connection is new, or bytes have arrived since the last request was written.
     #[default]
     Active,
     /// The last request has its response.
     Idle,
-    /// Since it was idle, at least a part of a request was written, and no byte has arrived.
+    /// At least a part of a request was written on an idle connection, and no byte has arrived since.
     Unanswered,
 }
 
@@ -78,7 +78,7 @@ impl Traffic {
     }
 }
 
-/// A connection that records its traffic, above TLS: the bytes of requests and responses only.
+/// A connection that records its traffic above TLS: only the bytes of requests and responses.
 pub(super) struct Watched<S> {
     stream: S,
     traffic: Traffic,
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_used_connection_is_stale_if_it_received_nothing_since_the_request_was_first_written() {
+    async fn a_used_connection_is_stale_until_bytes_of_a_response_arrive() {
         let (near, mut far) = duplex(64);
         let mut near = Watched::new(near, None);
         let (traffic, mut byte) = (near.traffic.clone(), [0]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_that_are_written_at_once_count_as_a_request_and_all_of_them_arrive() {
+    async fn parts_written_by_one_call_count_as_a_request_and_all_arrive() {
         let (near, mut far) = duplex(64);
         let mut near = Watched::new(BufWriter::new(near), None);
         let traffic = near.traffic.clone();

@@ -1,4 +1,4 @@
-//! Connects to endpoints: looks up the host name, then by TCP, and by TLS for https.
+//! Connects to endpoints: looks up the host name, connects by TCP, and adds TLS for https.
 
 use std::{
     error::Error,
@@ -28,7 +28,7 @@ use super::{
     target::TargetFault,
 };
 
-/// Connects. A connection that opens while the permits for reusable ones are taken serves a single request.
+/// Connects to endpoints. If all permits for reusable connections are taken, a new connection serves a single request.
 #[derive(Clone)]
 pub(super) struct Connector {
     https: HttpsConnector<HttpConnector<Resolver>>,
@@ -69,7 +69,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Classifies a connection error. The TCP layer wraps its errors and those of the resolver, the TLS layer does not.
+/// Classifies a connection error. The TCP layer wraps its errors and the resolver's; the TLS layer does not wrap its own.
 fn fault(error: &(dyn Error + 'static), is_ipv6_literal: bool) -> Fault {
     let below_tls = causes(error).skip(1).find_map(|cause| {
         let of_tcp = || Some(Fault::of_tcp(cause.downcast_ref()?, is_ipv6_literal));
@@ -110,15 +110,15 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// Whether this machine has a route to an address. Sends nothing. Without this check, calling an IPv6 address from a machine
-/// without IPv6 looks like a lack of local ports.
+/// Whether this machine has a route to an address. Sends nothing. Without this check, a call to an IPv6 address from a
+/// machine without IPv6 looks like a lack of local ports.
 fn has_route(address: IpAddr) -> bool {
     let from: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let Err(error) = UdpSocket::bind((from, 0)).and_then(|socket| socket.connect((address, 443))) else { return true };
-    // Any other error says nothing about the route: there may be no free descriptor.
+    // Any other error, such as a lack of descriptors, says nothing about the route.
     !matches!(
         error.kind(),
         io::ErrorKind::AddrNotAvailable

@@ -2,8 +2,8 @@
 //!
 //! Each endpoint has its own [lane](super::lane), so a slow or dead endpoint delays no other. A server claims a lane before
 //! it works on it, and polls for unclaimed lanes. An attempt is one request of at most 8 seconds (API specification,
-//! "Delivery"). A delivery in flight at a crash is still in the outbox and is sent again. One that waits for its next attempt is
-//! not in the outbox; [`DueRetries`](super::DueRetries) returns it.
+//! "Delivery"). A delivery in flight at a crash is still in the outbox and is sent again. A delivery that waits for its next
+//! attempt is not in the outbox; [`DueRetries`](super::DueRetries) returns it.
 
 use std::{pin::pin, slice, sync::Arc, time::Duration};
 
@@ -68,7 +68,7 @@ impl Dispatcher {
         .await;
     }
 
-    /// Starts an endpoint's lane for a new delivery, or tells the running one.
+    /// Starts an endpoint's lane for a new delivery, or notifies the running one.
     pub(super) async fn start_lane(self: &Arc<Self>, endpoint: &WebhookId) {
         let Some(entry) = self.lanes.notify(endpoint) else { return };
         // If the claim fails, the poll finds the lane later.
@@ -89,7 +89,8 @@ impl Dispatcher {
     /// Runs a lane until its outbox is empty, the server shuts down, or another server has claimed the lane.
     async fn run_lane(self: Arc<Self>, mut entry: LaneEntry, mut claim: Claim) {
         let stopping = self.closing.child_token();
-        // Dropped before the entry, even by a panic: once another lane can start, this one has no request in flight.
+        // The lane is dropped before the entry, even by a panic. So this lane has no request in flight when another one can
+        // start.
         let mut lane = Lane::new(Arc::clone(&self.attempts), entry.endpoint().clone(), stopping.clone());
         loop {
             {
@@ -103,7 +104,7 @@ impl Dispatcher {
                     }
                 }
             }
-            // Release the claim first: a lane that starts once this entry is gone must find the endpoint unclaimed.
+            // Release the claim first: once this entry is gone, a new lane must find the endpoint unclaimed.
             self.release(&claim).await;
             if stopping.is_cancelled() {
                 return;
@@ -114,7 +115,7 @@ impl Dispatcher {
         }
     }
 
-    /// Claims an endpoint's lane if it has pending deliveries and no other claim.
+    /// Claims an endpoint's lane if it has pending deliveries and nobody else has claimed it.
     async fn claim(&self, endpoint: &WebhookId) -> Option<Claim> {
         let claim = self.store.claim_lane(endpoint, &self.lease()).await;
         claim.inspect_err(|error| tracing::error!(%error, %endpoint, "cannot read the outbox")).ok().flatten()

@@ -1,6 +1,6 @@
 //! Fan-out: turns events into deliveries, one for each subscribed endpoint.
 //!
-//! A payment is committed with its event, which is then pending; the deliveries follow in later commits. So a payment does
+//! A payment is committed with its event, which is then pending. The deliveries follow in later commits. So a payment does
 //! not wait for its deliveries, however many endpoints it has. Events that are pending at a crash are claimed again. The
 //! worker polls for pending events; [`FanOutSignal`] makes it start at once.
 
@@ -30,7 +30,7 @@ use crate::{
 /// Limits of one round: it claims this many events, and makes deliveries for about this many endpoints.
 const EVENTS_PER_ROUND: usize = 64;
 const ENDPOINTS_PER_ROUND: usize = 128;
-/// How many events are read at a time. What is read beyond [`ENDPOINTS_PER_ROUND`] is read again in the next round.
+/// How many events are read at a time. Events read beyond [`ENDPOINTS_PER_ROUND`] are read again in the next round.
 const READ_AHEAD: usize = 4;
 /// How long the worker waits between polls without a [`FanOutSignal`].
 const POLL: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) struct FanOutSignal {
     new_event: Notify,
     /// How many calls of [`settled`](Self::settled) have begun.
     calls: AtomicU64,
-    /// How many of them had begun before a round that found no pending event.
+    /// How many of these calls had begun before a round that found no pending event.
     settled: watch::Sender<u64>,
 }
 
@@ -98,10 +98,10 @@ impl FanOut {
         outcome.and(released).map(|()| claimed)
     }
 
-    /// Makes the next deliveries of the claimed events. Removes unreadable events from `claims`: they are not released,
-    /// so they are tried again only after their lease.
+    /// Makes the next deliveries of the claimed events. Removes unreadable events from `claims`: they are not released, so
+    /// they are tried again only after their lease.
     async fn fan_out(&self, claims: &mut Vec<Claim>) -> Result<(), StoreError> {
-        // One change for each payment, its events in order.
+        // One change for each payment, with its events in order.
         let mut changes: Vec<PaymentChange> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
@@ -113,7 +113,7 @@ impl FanOut {
             (claim, next)
         };
         let mut events = stream::iter(claims.clone()).map(read).buffered(READ_AHEAD);
-        // The others are released, and the next round claims them.
+        // The remaining claims are released, and the next round claims those events.
         while endpoints_left > 0 {
             let Some((claim, event)) = events.next().await else { break };
             let (event, mut endpoints) = match event {
@@ -145,8 +145,8 @@ impl FanOut {
         }
         drop(events);
         claims.retain(|claim| !unreadable.contains(claim));
-        // Together, so that one sync makes many of them durable, and in order, so that a list of deliveries has the order of
-        // their events.
+        // Commit them together, so that one sync makes many durable, and in order, so that a list of deliveries has the order
+        // of their events.
         let commits = changes.into_iter().map(|change| self.commit(change));
         join_all(commits).await.into_iter().collect()
     }
@@ -178,6 +178,6 @@ impl FanOut {
 struct PaymentChange {
     payment: PaymentId,
     change: Change,
-    /// When the events were created that then have all their deliveries.
+    /// When each event was created that has all its deliveries with this change.
     finished: Vec<Timestamp>,
 }

@@ -17,13 +17,13 @@ pub(crate) enum Fault {
     Delivery(DeliveryError),
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
-    /// The endpoint answered with this status. The rest of the response's head was not valid HTTP.
+    /// The endpoint answered with this status, but the rest of the response's head was not valid HTTP.
     #[error("the endpoint answered {0} with an invalid head")]
     StatusOnly(StatusCode),
 }
 
-/// This server is out of a resource: descriptors, memory, local ports, lookups or permits. It sent nothing, the endpoint is
-/// not at fault, and the delivery is unchanged.
+/// This server lacks a resource: descriptors, memory, local ports, lookups or permits. It sent nothing, the endpoint is not
+/// at fault, and the delivery is unchanged.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("this server is out of {0} and cannot send webhooks")]
 pub(crate) struct Exhausted(pub(super) &'static str);
@@ -33,8 +33,8 @@ impl Exhausted {
         match Errno::from_io_error(error)? {
             Errno::MFILE | Errno::NFILE => Some(Self("file descriptors")),
             Errno::NOMEM | Errno::NOBUFS => Some(Self("memory")),
-            // For a literal IPv6 address it may mean that this machine has no IPv6; the resolver drops such addresses of
-            // names.
+            // For a literal IPv6 address it may mean that this machine has no IPv6. For names, the resolver has dropped those
+            // addresses.
             Errno::ADDRNOTAVAIL if !is_ipv6_literal => Some(Self("local ports")),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! A lane: sends the deliveries of one endpoint, several requests at a time.
 //!
-//! A lane acquires a permit before it loads a delivery, so a lane that waits for a permit holds no delivery in memory. It
-//! acquires the next permit while other requests are in flight, so it waits for none of them.
+//! A lane acquires a permit before it loads a delivery, so a lane that waits for a permit has no delivery in memory. It
+//! acquires the next permit while other requests are in flight, so it does not wait for them.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -46,10 +46,10 @@ impl Lane {
         Self { attempts, endpoint, stopping, backlog, width, in_flight, is_waiting: false }
     }
 
-    /// Sends deliveries under `claim` until the outbox is empty or `stopping` is cancelled, and none is in flight.
+    /// Sends deliveries under `claim`, until the outbox is empty or `stopping` is cancelled and no request is in flight.
     /// `notify` signals new deliveries.
     ///
-    /// A lane with an unreadable delivery goes on: the poll would claim its endpoint again and again.
+    /// A lane with an unreadable delivery does not end: the poll would claim its endpoint again and again.
     pub(super) async fn run(&mut self, claim: &Claim, notify: &Notify) {
         self.backlog.request_refill();
         let found = self.attempts.store.endpoint(&self.endpoint).await;
@@ -107,11 +107,11 @@ impl Lane {
         }
     }
 
-    /// Loads the next delivery and sends it in `permit`.
+    /// Loads the next delivery and sends it with `permit`.
     async fn send_next(&mut self, mut permit: Permit, claim: &Claim) {
         match self.load().await {
             Ok(Some(outgoing)) => {
-                // The payload is in memory twice: as stored and as sent.
+                // The payload is in memory twice: as it is stored and as it is sent.
                 permit.shrink_to(2 * outgoing.delivery.payload.as_str().len());
                 let (attempts, claim) = (Arc::clone(&self.attempts), claim.clone());
                 let id = outgoing.delivery.id.clone();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_got_narrow_while_it_waited_for_a_permit_returns_the_permit() {
+    async fn a_lane_that_may_send_no_more_returns_the_permit_that_it_waited_for() {
         let (metrics, endpoint) = (Metrics::new().deliveries, "wh_1".parse::<WebhookId>().unwrap());
         let attempts = attempts(&MemoryStore::default(), metrics.clone());
         let mut lane = Lane::new(Arc::clone(&attempts), endpoint.clone(), CancellationToken::new());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_with_an_unreadable_delivery_goes_on_and_sends_later_ones_at_once() {
+    async fn a_lane_with_an_unreadable_delivery_sends_later_ones_at_once() {
         const MOMENT: Duration = Duration::from_millis(200);
         let (store, ambient) = (Arc::new(MemoryStore::default()), Arc::new(OperatingSystem));
         let endpoint: WebhookId = "wh_1".parse().unwrap();

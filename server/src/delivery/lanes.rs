@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 /// The running lanes, each with the signal that its outbox has new deliveries.
 type Running = HashMap<WebhookId, Arc<Notify>>;
 
-/// A lock. Tests have another one, which tries many orders of the threads.
+/// A lock. Tests use another type, which tries many orders of the threads.
 pub(super) trait Lock {
     fn locked(&self) -> impl DerefMut<Target = Running>;
 }
@@ -61,10 +61,10 @@ impl<L: Lock> LaneEntry<L> {
         &self.endpoint
     }
 
-    /// Removes the entry of a lane whose outbox is empty. Returns it instead if [`notify`](Self::notify) was
-    /// signalled and nobody has received that.
+    /// Removes the entry of a lane whose outbox is empty. Returns the entry instead if [`notify`](Self::notify) was called
+    /// and the lane has not received that.
     pub(super) fn remove_unless_notified(mut self) -> Option<Self> {
-        // Under one lock, so that a concurrent `notify` either is seen here or starts a new lane.
+        // Take one lock, so that a concurrent `notify` is either seen here or starts a new lane.
         let lanes = Arc::clone(&self.lanes);
         let mut running = lanes.0.locked();
         if self.notify.notified().now_or_never().is_some() {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_delivery_stays_in_the_outbox_and_no_endpoint_has_two_lanes_in_any_order_of_threads() {
+    fn in_any_order_of_threads_all_deliveries_are_sent_and_no_endpoint_has_two_lanes() {
         shuttle::check_random(deliver_from_two_committers, 20_000);
         shuttle::check_pct(deliver_from_two_committers, 5_000, 3);
     }

@@ -1,7 +1,7 @@
 //! Limits the concurrent DNS lookups.
 //!
 //! The system's resolver blocks a thread until the name's servers respond, even after the delivery attempt has timed out.
-//! Those threads are few and serve the whole process. So lookups together get some of them, and one developer's lookups
+//! Those threads are few and serve the whole process. So all lookups together get some of them, and one developer's lookups
 //! get some of those: names that hang delay no other developer.
 
 use std::{
@@ -31,7 +31,7 @@ tokio::task_local! {
     pub(super) static ATTEMPT: DeliveryAttempt;
 }
 
-/// A delivery attempt: whose it is, and when its time started.
+/// A delivery attempt: its developer, and when its time started.
 #[derive(Clone)]
 pub(super) struct DeliveryAttempt {
     developer: DeveloperId,
@@ -43,7 +43,7 @@ impl DeliveryAttempt {
         Self { developer, started_at: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// When the attempt started, moved forward by its waits for a lookup: those do not count as the endpoint's time.
+    /// When the attempt started, moved forward by its waits for a lookup: these waits do not count as the endpoint's time.
     pub(super) fn started_at(&self) -> Instant {
         *self.started_at.lock()
     }
@@ -93,7 +93,7 @@ impl Lookups {
             }
             let found = spawn_blocking(move || {
                 let found = (lookups.system)(&name);
-                // Only now is the thread free, even if the attempt has timed out.
+                // Only now is the thread free. The attempt may have timed out long before.
                 drop(permits);
                 found
             });
@@ -107,7 +107,7 @@ impl Lookups {
         Some((per_developer, of_all))
     }
 
-    /// A developer's permits. They are forgotten once nobody holds or awaits one.
+    /// A developer's permits. They are dropped once nobody holds or awaits one.
     fn per_developer(&self, developer: Option<DeveloperId>) -> Arc<Semaphore> {
         let mut per_developer = self.per_developer.lock();
         per_developer.retain(|_, held| Arc::strong_count(held) > 1);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hanging_lookups_of_a_developer_use_few_threads_and_delay_no_other_developer() {
+    async fn a_developers_hanging_lookups_use_few_threads_and_delay_no_other_developer() {
         let (go_on, hanging) = mpsc::channel::<()>();
         let (hanging, begun) = (Mutex::new(hanging), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&begun);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_for_a_lookup_does_not_count_as_time_of_the_attempt() {
+    async fn a_wait_for_a_lookup_does_not_count_as_time_of_the_attempt() {
         let lookups = Lookups::with_resolver(|_| Ok(Vec::new()));
         let attempt = DeliveryAttempt::new("dev_1".parse().unwrap());
         let created = attempt.started_at();

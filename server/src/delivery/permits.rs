@@ -11,14 +11,14 @@ use crate::metrics::PermitGauges;
 
 /// Memory for all deliveries in flight.
 const BUDGET_KIB: u64 = 32 * 1024;
-/// Memory reserved for a permit before its delivery is loaded. An event has at most about 150 KiB: 16 KiB of metadata, and
-/// every other field full of characters that JSON escapes. It is in memory twice.
+/// Memory reserved for a permit before its delivery is loaded. An event is in memory twice, and has at most about 150 KiB: 16
+/// KiB of metadata, and other fields full of characters that JSON escapes.
 const RESERVE_KIB: u64 = 320;
 
 /// The developer whose permit it is; `None` if the endpoint no longer exists.
 pub(super) type Holder = Option<DeveloperId>;
 
-/// All permits of a dispatcher. [`shares`](super::shares) decides who gets the next one.
+/// All permits of a dispatcher. [`shares`](super::shares) decides which developer gets the next one.
 pub(super) struct Permits {
     shares: Mutex<Shares<Holder, oneshot::Sender<Permit>>>,
     gauges: PermitGauges,
@@ -35,7 +35,7 @@ impl Permits {
             let (waiter, granted) = oneshot::channel();
             self.gauges.waiting.inc();
             self.update(|shares| shares.enqueue(holder.clone(), waiter));
-            // A granted permit is always sent; this only satisfies the type.
+            // The sender always sends a permit. The loop only satisfies the type.
             if let Ok(permit) = granted.await {
                 return permit;
             }
@@ -48,7 +48,7 @@ impl Permits {
         change(&mut shares);
         let granted: Vec<_> = iter::from_fn(|| shares.grant()).collect();
         drop(shares);
-        // Outside the lock: if the waiter is gone, its permit is dropped and locks again.
+        // Send outside the lock: if a waiter is gone, its permit is dropped, which takes the lock again.
         for (holder, waiter) in granted {
             self.gauges.waiting.dec();
             self.gauges.held.inc();
@@ -58,7 +58,7 @@ impl Permits {
     }
 }
 
-/// A permit. Dropping it frees it.
+/// A permit. Dropping it makes it free again.
 pub(super) struct Permit {
     permits: Arc<Permits>,
     holder: Holder,
@@ -66,7 +66,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Returns the part of the reserved memory that a delivery of `bytes` does not need.
+    /// Returns the reserved memory that a delivery of `bytes` does not need.
     pub(super) fn shrink_to(&mut self, bytes: usize) {
         let kib = (u64::try_from(bytes).unwrap_or(u64::MAX) / 1024 + 1).min(self.kib);
         self.release(Amount { permits: 0, kib: self.kib - kib });

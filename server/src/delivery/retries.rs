@@ -1,7 +1,7 @@
 //! Returns deliveries to their endpoints' outboxes when their next attempt is due.
 //!
-//! A delivery that waits is in no outbox, so it costs nothing until then, and later events of its payment pass it by. After a
-//! crash, a claimed delivery still waits, and is claimed again.
+//! A waiting delivery is in no outbox. So it costs nothing until it is due, and later events of its payment pass it. A
+//! delivery that was claimed before a crash still waits, and is claimed again.
 
 use std::{slice, sync::Arc, time::Duration};
 
@@ -36,7 +36,8 @@ impl DueRetries {
         .await;
     }
 
-    /// Returns the deliveries that have been due for longest, together, so that they share a sync. Returns how many it claimed.
+    /// Returns the deliveries that have been due for longest. It commits them together, so that they share a sync. Returns
+    /// how many it claimed.
     async fn round(&self) -> Result<usize, StoreError> {
         let lease = Lease::new(self.ambient.now(), LEASE_SECONDS);
         let claims = self.store.claim(Queue::Retries, &lease, AT_A_TIME).await?;
@@ -44,7 +45,7 @@ impl DueRetries {
         let mut outcome = Ok(claims.len());
         for (claim, returned) in claims.iter().zip(returned) {
             match returned {
-                // Keep its claim until the lease ends, so that it does not block the others.
+                // Keep this delivery's claim until the lease ends, so that it does not block the others.
                 Err(error @ StoreError::Corrupt { .. }) => {
                     tracing::error!(%error, ?claim, "cannot read a delivery that waits for its next attempt; run check");
                     continue;

@@ -20,7 +20,7 @@ use crate::{ambient::Ambient, domain::Endpoint, metrics::PermitGauges, process::
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
-/// The same with the waits for a free DNS lookup, at most two.
+/// The same limit plus the waits for a free DNS lookup, at most two.
 pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
 const PING_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_PERMIT_TIMEOUT);
@@ -31,7 +31,7 @@ pub(crate) struct Sender {
     pub(super) ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,
     endpoints: Box<dyn Endpoints>,
-    /// The operator's word for `Service` in `X-Service-Signature`.
+    /// The word that the operator uses instead of `Service` in `X-Service-Signature`.
     header_word: String,
     /// The name of the header that has the delivery's id.
     delivery_header: Option<HeaderName>,
@@ -50,7 +50,7 @@ impl Sender {
         Ok(Self::to(endpoints, ambient, targets, header_word, shares.pings))
     }
 
-    /// A sender to these endpoints, with at most `pings` test pings in flight.
+    /// A sender to `endpoints`, with at most `pings` test pings in flight.
     pub(crate) fn to(
         endpoints: Box<dyn Endpoints>,
         ambient: Arc<dyn Ambient>,
@@ -64,7 +64,7 @@ impl Sender {
         Self { ambient, targets, endpoints, header_word: header_word.to_owned(), delivery_header, pings }
     }
 
-    /// Whether these are the headers of a delivery: the request is a webhook that this server, or one like it, sent.
+    /// Whether these are the headers of a delivery, which this server or another one of its kind sent.
     pub(crate) fn is_delivery(&self, headers: &HeaderMap) -> bool {
         self.delivery_header.as_ref().is_some_and(|name| headers.contains_key(name))
     }
@@ -77,7 +77,7 @@ impl Sender {
         self.attempt(endpoint, delivery).await
     }
 
-    /// Makes a delivery attempt and writes its outcome into the delivery, in place of an earlier attempt's.
+    /// Makes a delivery attempt and replaces the delivery's outcome by the new one.
     pub(crate) async fn attempt(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
         let attempt = DeliveryAttempt::new(endpoint.endpoint.developer_id.clone());
         let attempted_at = self.ambient.now();
@@ -152,12 +152,12 @@ fn signers(endpoint: &Endpoint, now: Timestamp) -> Result<Vec<Signer>, SecretErr
     endpoint.secrets(now).map(|secret| Ok(Signer::new(Secret::new(secret.reveal())?))).collect()
 }
 
-/// The value of the signature header: `t=…,v1=…`, and a `v1` more for each further signer.
+/// The value of the signature header: `t=…,v1=…`, with one more `v1` for each further signer.
 fn signature(signers: &[Signer], body: &[u8], now: Timestamp) -> String {
     let mut value = String::new();
     for signer in signers {
         let signed = signer.sign_at(body, now.as_unix_seconds());
-        // All have the same time.
+        // All signers sign the same time.
         value +=
             if value.is_empty() { signed.as_str() } else { &signed.as_str()[signed.as_str().find(',').unwrap_or(0)..] };
     }
@@ -171,14 +171,14 @@ async fn in_time<T>(attempt: &DeliveryAttempt, part: impl Future<Output = T>) ->
         let ends = attempt.started_at() + ATTEMPT_TIMEOUT;
         match timeout_at(ends, &mut part).await {
             Ok(outcome) => return Some(outcome),
-            // The attempt has waited for a lookup meanwhile, which does not count.
+            // Meanwhile the attempt has waited for a lookup, which does not count.
             Err(_) if attempt.started_at() + ATTEMPT_TIMEOUT > ends => {}
             Err(_) => return None,
         }
     }
 }
 
-/// The first bytes of a response's body. The rest is dropped with the connection: a receiver may send gigabytes.
+/// The first bytes of a response's body. The rest is dropped with the connection, because a receiver may send gigabytes.
 async fn stored_body(mut body: Incoming, until: Instant) -> String {
     let mut stored = Vec::new();
     while stored.len() < STORED_BODY_BYTES {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_for_a_lookup_does_not_count_as_time_of_the_endpoint() {
+    async fn a_wait_for_a_lookup_does_not_count_as_the_endpoints_time() {
         for (waited, took, is_in_time) in [(0, 7, true), (0, 9, false), (2, 9, true), (2, 11, false)] {
             let attempt = DeliveryAttempt::new("dev_1".parse().unwrap());
             let head = async {

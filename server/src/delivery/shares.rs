@@ -1,19 +1,19 @@
 //! Shares permits and memory fairly among developers.
 //!
-//! A free permit goes to the waiting developer that holds the fewest, and within a developer to the oldest waiter. A
-//! developer gets another permit only while it holds less than [`FREE_FACTOR`] times the free ones. So one developer alone
-//! uses most of the permits, yet the next developer need not wait up to 8 seconds for a request of the first. (Network
-//! switches share buffers this way: Choudhury and Hahne, "Dynamic queue length thresholds", 1998.)
+//! A free permit goes to the waiting developer that holds the fewest, and there to the oldest waiter. A developer gets
+//! another permit only while it holds less than [`FREE_FACTOR`] times the free ones. So one developer alone uses most of the
+//! permits, yet the next developer need not wait up to 8 seconds for the first one's request. (Network switches share buffers
+//! in this way: Choudhury and Hahne, "Dynamic queue length thresholds", 1998.)
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     hash::Hash,
 };
 
-/// One developer alone gets seven eighths; two get seven fifteenths each.
+/// With 7, one developer alone gets seven eighths; two get seven fifteenths each.
 const FREE_FACTOR: u64 = 7;
 
-/// A number of permits and the memory of their deliveries.
+/// A number of permits, and the memory of their deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) permits: u64,
@@ -27,7 +27,7 @@ pub(super) struct Shares<D, W> {
     /// One permit and the memory reserved for it.
     reserve: Amount,
     developers: HashMap<D, Share<W>>,
-    /// The waiting developers by permits held, then by the arrival of their oldest waiter.
+    /// The waiting developers, sorted by permits held, then by the arrival of their oldest waiter.
     order: BTreeSet<(u64, u64, D)>,
     arrivals: u64,
 }
@@ -39,7 +39,7 @@ struct Share<W> {
 }
 
 impl<D: Clone + Ord + Hash, W> Shares<D, W> {
-    /// Shares `all`. Each permit takes `reserve_kib` until its delivery is loaded.
+    /// Shares the amount `all`. Each permit takes `reserve_kib` until its delivery is loaded.
     pub(super) fn new(all: Amount, reserve_kib: u64) -> Self {
         let reserve = Amount { permits: 1, kib: reserve_kib };
         Self { free: all, reserve, developers: HashMap::new(), order: BTreeSet::new(), arrivals: 0 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_permit_is_granted_without_memory_for_it_and_who_came_first_gets_the_next() {
+    fn no_permit_is_granted_without_memory_and_the_first_waiter_gets_the_next() {
         let mut shares = Shares::new(Amount { permits: 10, kib: RESERVE + 5 }, RESERVE);
         for (waiter, developer) in [3, 2, 1].into_iter().enumerate() {
             shares.enqueue(developer, waiter);
@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn grants_stay_within_the_total_are_first_in_first_out_and_are_all_returned(
+        fn grants_never_exceed_the_total_come_in_order_and_are_all_returned(
             steps in prop::collection::vec(step(), 0..400),
         ) {
             let mut shares = shares();

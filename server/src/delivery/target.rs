@@ -1,15 +1,15 @@
 //! Which addresses a webhook may be sent to.
 //!
-//! This server calls addresses that merchants choose, from inside its operator's network. It calls only public addresses,
-//! or it would open a way into that network. It checks the addresses of a name when it connects, and connects to exactly
+//! Merchants choose the addresses that this server calls from inside its operator's network. It calls only public addresses,
+//! or else it would open a way into that network. It checks the addresses of a name when it connects, and connects to exactly
 //! those, so the name cannot change in between.
 //!
 //! An address is public unless it is multicast or IANA's IPv4 and IPv6 Special-Purpose Address Registries (both of
 //! 2025-10-09) list it as not globally reachable. An IPv6 address must also be in 2000::/3, the assigned global unicast
-//! range. An address that embeds an IPv4 address (mapped, NAT64, 6to4) is as public as that one. Two ranges that the
-//! registries list as reachable in part are refused whole: 192.0.0.0/24 and 2001::/23.
+//! range. An address that embeds an IPv4 address (mapped, NAT64, 6to4) is public if that IPv4 address is. The registries list
+//! two ranges as partly reachable, which are refused as a whole: 192.0.0.0/24 and 2001::/23.
 //!
-//! Also refused are addresses outside those registries at which clouds serve their own machines:
+//! Some clouds serve their own machines at addresses outside those registries. These are refused too:
 //!
 //! | Cloud | Service | Address |
 //! |---|---|---|
@@ -31,7 +31,8 @@ use url::{Host, Url};
 
 use crate::process::reach::is_local_name;
 
-/// Which addresses a webhook may be sent to: public ones by `https`. The operator may also allow loopback ones, and `http`.
+/// Which addresses a webhook may be sent to: public ones by `https`. The operator may also allow loopback addresses and
+/// `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TargetPolicy {
     /// Whether `http` and loopback addresses are allowed, for development.
@@ -46,7 +47,7 @@ struct Own {
 }
 
 impl Own {
-    /// Whether a URL leads to this server. Another name for it is found only when its webhook arrives, by its header.
+    /// Whether a URL leads to this server. Another name of this server is found only when its webhook arrives, by its header.
     fn is_at(&self, url: &Url) -> bool {
         let is_base =
             self.base_url.as_ref().is_some_and(|base| name_of(base) == name_of(url) && port_of(base) == port_of(url));
@@ -70,7 +71,7 @@ fn name_of(url: &Url) -> Option<&str> {
     url.host_str().map(|name| name.trim_end_matches('.'))
 }
 
-/// The port. A server on one of the two usual ones answers on the other, too.
+/// The port. Ports 80 and 443 count as one, because a server on one usually answers on the other.
 fn port_of(url: &Url) -> Option<u16> {
     url.port_or_known_default().map(|port| if port == 80 { 443 } else { port })
 }
@@ -101,18 +102,18 @@ impl TargetFault {
 }
 
 impl TargetPolicy {
-    /// Allows public addresses, and `http` and loopback ones if `allow_local`.
+    /// Allows public addresses, and with `allow_local` also `http` and loopback addresses.
     pub(crate) const fn new(allow_local: bool) -> Self {
         Self { allow_local, own: None }
     }
 
-    /// Refuses the addresses of the server itself, too.
+    /// Also refuses the addresses of the server itself.
     pub(crate) fn except(self, base_url: &str, listener: SocketAddr) -> Self {
         let own = Own { base_url: Url::parse(base_url).ok(), listener };
         Self { own: Some(Arc::new(own)), ..self }
     }
 
-    /// Checks a URL, except the addresses of its host name.
+    /// Checks a URL, but not the addresses of its host name.
     pub(crate) fn check_url(&self, text: &str) -> Result<Url, TargetFault> {
         let url = Url::parse(text).map_err(|_| TargetFault::NotAUrl)?;
         match url.scheme() {
@@ -139,7 +140,7 @@ impl TargetPolicy {
     }
 }
 
-/// Whether an address is public, and no cloud serves its own machines there.
+/// Whether an address is public, and no cloud's service for its own machines.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -166,7 +167,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     )
 }
 
-/// Only part of 2000::/3 is public. An address that embeds an IPv4 address is as public as that one.
+/// Only part of 2000::/3 is public. An address that embeds an IPv4 address is public if that one is.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(inner) = address.to_ipv4_mapped() {
         return is_public_v4(inner);
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_every_special_range_are_not_public() {
+    fn no_address_of_a_special_range_is_public() {
         for address in [
             "0.0.0.0",
             "10.1.2.3",

@@ -1,12 +1,12 @@
-//! How many requests one lane may have in flight.
+//! The width of a lane: how many requests it may have in flight.
 
-/// The width of a lane. It doubles with each round of responses until the endpoint first leaves a request unanswered.
-/// Then it halves, and grows by one in [`ROUNDS`](Width::ROUNDS) rounds. TCP finds the capacity of a path the same way
-/// (RFC 5681), but may lose more: a delivery is sent once.
+/// The width of a lane. It doubles with each round of responses until the endpoint first leaves a request unanswered. Then it
+/// halves, and afterwards grows by one in [`ROUNDS`](Width::ROUNDS) rounds. TCP finds the capacity of a path in the same way
+/// (RFC 5681), but may lose more packets: a delivery is sent once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Width {
     width: usize,
-    /// At this width and above, growth is slow.
+    /// From this width on, growth is slow.
     steady_from: usize,
     /// Responses since the last slow growth.
     answers: usize,
@@ -18,7 +18,7 @@ impl Width {
     /// With 5 ms for a request and 10 ms to log it, 32 requests in flight make 2,000 deliveries a second.
     pub(super) const MAX: usize = 32;
 
-    /// After a failure, how many rounds of responses the width needs to grow by one.
+    /// How many rounds of responses the width needs to grow by one after a failure.
     const ROUNDS: usize = 16;
 
     pub(super) const fn new() -> Self {
@@ -74,9 +74,9 @@ mod tests {
         assert_eq!((after_failure(32 + 47), after_failure(32 + 48)), (3, 4));
     }
 
-    /// An endpoint that serves 10 requests at once and drops the others.
+    /// The endpoint serves 10 requests at once and drops the others.
     #[test]
-    fn few_requests_are_lost_while_the_width_of_a_limited_endpoint_is_found() {
+    fn few_requests_are_lost_until_the_width_fits_a_limited_endpoint() {
         let (mut width, mut lost, mut sent) = (Width::new(), 0, 0);
         while sent < 10_000 {
             sent += 1;

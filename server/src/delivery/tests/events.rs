@@ -5,14 +5,14 @@ use tokio::time::{Instant, timeout};
 
 use super::*;
 
-/// The kinds of the events that a host heard, in their order.
+/// The kinds of the events that a host received, in order.
 fn kinds(shop: &Shop, host: &str) -> Vec<String> {
     let heard = shop.heard().into_iter().filter(|heard| heard.host() == host);
     heard.map(|heard| heard.header("x-service-event").to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_reaches_each_endpoint_that_wants_it_once_and_at_once() {
+async fn an_event_reaches_each_subscribed_endpoint_once_and_without_delay() {
     let server = Server::new(|_| Answer::status(200, 1));
     let mut unwilling = endpoint(3);
     unwilling.endpoint.is_active = false;
@@ -22,7 +22,7 @@ async fn an_event_reaches_each_endpoint_that_wants_it_once_and_at_once() {
     server.request(vec![new]).await;
     after_millis(50).await;
     assert_eq!(counted(&server.shop), [(host(1), 1), (host(2), 1)].into());
-    // The lanes have ended and given their claims back, so the next event finds them free.
+    // The lanes have ended and released their claims, so the next event can claim them.
     server.request(vec![paid(&session, 1)]).await;
     after_millis(50).await;
     assert_eq!(kinds(&server.shop, &host(1)), ["payment.created", "payment.completed"]);
@@ -36,7 +36,7 @@ async fn an_event_reaches_each_endpoint_that_wants_it_once_and_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_announces_is_found_within_a_second() {
+async fn events_and_deliveries_without_a_signal_are_found_within_a_second() {
     let server = Server::new(|_| Answer::status(200, 1));
     server.commit(vec![added(endpoint(1))]).await;
     after_millis(1_500).await;
@@ -49,7 +49,7 @@ async fn what_nobody_announces_is_found_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_of_more_endpoints_than_a_round_has_reaches_all_in_the_order_of_events() {
+async fn an_event_with_more_endpoints_than_a_round_reaches_all_in_the_order_of_events() {
     for endpoints in [127, 128, 129, 300] {
         let server = Server::new(|_| Answer::status(200, 1));
         server.commit((0..endpoints).map(|nth| added(endpoint(nth))).collect()).await;
@@ -69,7 +69,7 @@ async fn an_event_of_more_endpoints_than_a_round_has_reaches_all_in_the_order_of
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_events_than_a_round_claims_are_all_delivered_without_a_wait() {
+async fn more_events_than_a_round_claims_are_delivered_without_a_pause() {
     let server = Server::new(|_| Answer::status(200, 1));
     server.commit(vec![added(endpoint(1))]).await;
     server.request((0..100).map(|nth| created(nth).0).collect()).await;
@@ -78,7 +78,7 @@ async fn more_events_than_a_round_claims_are_all_delivered_without_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_until_events_are_settled_finds_their_deliveries_and_waits_no_longer() {
+async fn waiting_for_fan_out_ends_when_all_events_have_deliveries_or_after_a_second() {
     let server = Server::new(|_| Answer::Silence);
     server.commit(vec![added(endpoint(1))]).await;
     for nth in 1..=3 {
@@ -89,19 +89,19 @@ async fn whoever_waits_until_events_are_settled_finds_their_deliveries_and_waits
         assert_eq!(server.deliveries_to(1).await.len(), usize::from(nth));
         assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
     }
-    // It does not wait for a store that does not answer.
+    // The wait ends even if the store does not answer.
     server.commit(vec![created(4).0]).await;
     server.store.fail_commits(1_000);
     timeout(Duration::from_millis(1_010), server.signal.settled()).await.unwrap();
     assert_eq!(server.deliveries_to(1).await.len(), 3);
-    // Nothing is lost meanwhile.
+    // The event is not lost.
     server.store.fail_commits(0);
     after_millis(2_000).await;
     assert_eq!(server.deliveries_to(1).await.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_servers_on_one_store_one_delivers_each_event() {
+async fn only_one_of_the_servers_on_a_store_delivers_each_event() {
     let server = Server::new(|_| Answer::status(200, 700));
     let other = server.beside();
     server.commit((0..10).map(|nth| added(endpoint(nth))).collect()).await;
@@ -161,7 +161,7 @@ async fn a_failed_delivery_is_repeated_when_its_next_attempt_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_deliveries_that_are_due_return_to_the_outbox_at_one_tick() {
+async fn all_due_deliveries_return_to_the_outbox_at_one_tick() {
     let server = Server::new(|_| Answer::status(200, 1));
     server.commit(vec![added(with_retries(1))]).await;
     let waiting = (0..200).map(|nth| {
@@ -177,7 +177,7 @@ async fn all_deliveries_that_are_due_return_to_the_outbox_at_one_tick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_closes_sends_nothing_more_and_waits_for_what_is_in_flight() {
+async fn a_closing_server_sends_nothing_more_and_waits_for_requests_in_flight() {
     let server = Server::new(|_| Answer::status(200, 3_000));
     server.commit((1..=9).map(|nth| added(endpoint(nth))).collect()).await;
     server.request(vec![created(1).0]).await;

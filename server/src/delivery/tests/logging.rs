@@ -1,4 +1,4 @@
-//! What is written of an attempt when something else happens meanwhile.
+//! How an attempt is logged when something else happens during it.
 
 use std::slice;
 
@@ -7,7 +7,7 @@ use payments_core::DeliveryStatus;
 use super::*;
 use crate::store::{Lease, Queue};
 
-/// A server a second after it has begun an attempt, which takes longer.
+/// A server that began an attempt a second ago. The attempt takes longer.
 async fn in_flight(to: Endpoint, answer: Answer) -> Server {
     let server = Server::new(move |_| answer.clone());
     server.commit(vec![added(to)]).await;
@@ -17,7 +17,7 @@ async fn in_flight(to: Endpoint, answer: Answer) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_was_changed_during_an_attempt_keeps_the_change_and_gets_its_failure() {
+async fn an_endpoint_changed_during_an_attempt_keeps_the_change_and_notes_the_failure() {
     let server = in_flight(with_retries(1), Answer::status(500, 2_000)).await;
     let mut changed = server.endpoint(1).await;
     changed.version += 1;
@@ -33,7 +33,7 @@ async fn an_endpoint_that_was_changed_during_an_attempt_keeps_the_change_and_get
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_delivery_to_an_endpoint_that_was_removed_during_the_attempt_has_ended() {
+async fn a_failed_delivery_ends_if_its_endpoint_was_removed_during_the_attempt() {
     let server = in_flight(with_retries(1), Answer::status(500, 2_000)).await;
     server.commit(vec![Write::EndpointRemoved(Box::new(with_retries(1)))]).await;
     after_millis(60_000).await;
@@ -42,7 +42,7 @@ async fn a_failed_delivery_to_an_endpoint_that_was_removed_during_the_attempt_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_is_logged_when_the_store_can_and_its_request_is_not_repeated() {
+async fn an_attempt_is_logged_once_the_store_works_again_and_is_not_repeated() {
     let server = Server::new(|_| Answer::status(200, 100));
     server.commit(vec![added(endpoint(1)), added(with_retries(2))]).await;
     server.request(vec![created(1).0]).await;
@@ -58,7 +58,7 @@ async fn an_attempt_is_logged_when_the_store_can_and_its_request_is_not_repeated
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_whose_lane_another_server_has_taken_over_is_not_logged() {
+async fn an_attempt_is_not_logged_if_another_server_has_claimed_its_lane() {
     let server = in_flight(endpoint(1), Answer::status(200, 2_500)).await;
     let later = Lease::new(at(10_500), 10);
     let taken = server.store.claim(Queue::Lanes, &later, 9).await.unwrap();
@@ -67,14 +67,14 @@ async fn an_attempt_whose_lane_another_server_has_taken_over_is_not_logged() {
     let made = server.deliveries_to(1).await.remove(0);
     assert!(made.is_pending(), "the other server makes an attempt of its own");
     assert_eq!((made.delivery.attempts, server.shop.heard().len()), (0, 1));
-    // Once it is free again, the first server goes on.
+    // Once the lane is unclaimed again, the first server goes on.
     server.store.release(slice::from_ref(&taken[0])).await.unwrap();
     after_millis(5_000).await;
     assert!(!server.deliveries_to(1).await[0].is_pending());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lane_whose_claim_is_lost_during_an_attempt_starts_no_further_one() {
+async fn a_lane_that_loses_its_claim_starts_no_further_attempt() {
     let server = Server::new(|_| Answer::status(200, 7_000));
     server.commit(vec![added(endpoint(1))]).await;
     server.request((0..10).map(|nth| created(nth).0).collect()).await;
@@ -83,7 +83,7 @@ async fn a_lane_whose_claim_is_lost_during_an_attempt_starts_no_further_one() {
     assert!(heard < 10, "{heard}");
     let later = Lease::new(at(10_500), 10);
     assert_eq!(server.store.claim(Queue::Lanes, &later, 9).await.unwrap().len(), 1);
-    // All attempts end meanwhile, but not the other server's lease.
+    // By now all attempts have ended, but the other server's lease has not.
     after_millis(9_000).await;
     assert_eq!(server.shop.heard().len(), heard);
 }
@@ -99,7 +99,7 @@ async fn a_claim_is_renewed_for_as_long_as_its_lane_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_is_logged_already_is_not_logged_again() {
+async fn an_attempt_is_not_logged_twice() {
     for first in [endpoint(1), with_retries(1)] {
         let server = in_flight(first, Answer::status(500, 2_000)).await;
         let mut logged = server.deliveries_to(1).await.remove(0);
@@ -114,7 +114,7 @@ async fn an_attempt_that_is_logged_already_is_not_logged_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_this_server_cannot_send_stays_in_the_outbox_and_is_sent_when_it_can() {
+async fn a_delivery_that_cannot_be_sent_stays_in_the_outbox_until_it_can() {
     let begun = tokio::time::Instant::now();
     let server = Server::new(move |_| match begun.elapsed() < Duration::from_millis(2_500) {
         true => Answer::NotSent,
@@ -130,7 +130,7 @@ async fn what_this_server_cannot_send_stays_in_the_outbox_and_is_sent_when_it_ca
     assert_eq!((delivered.status, delivered.attempts), (DeliveryStatus::Success, 1));
 }
 
-/// How many requests an endpoint gets at once at most, after its first twenty.
+/// The maximum number of requests in flight to an endpoint, after its first twenty.
 async fn most_at_once(answer: Answer) -> usize {
     let server = Server::new(move |_| answer.clone());
     server.commit(vec![added(endpoint(1))]).await;
@@ -142,7 +142,7 @@ async fn most_at_once(answer: Answer) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_whose_responses_do_not_end_gets_one_request_at_a_time() {
+async fn an_endpoint_with_endless_responses_gets_one_request_at_a_time() {
     let late = vec![(Duration::from_secs(60), bytes::Bytes::from_static(b"thanks"))];
     assert_eq!(most_at_once(Answer::Http { after: Duration::ZERO, status: 200, parts: late }).await, 1);
     let refused = most_at_once(Answer::status(500, 100)).await;

@@ -1,4 +1,4 @@
-//! Deliveries from an event to its endpoints: on a store in memory, to a [shop](shop::Shop), in time that passes at once.
+//! Tests deliveries from an event to its endpoints: on a store in memory, to a [shop](shop::Shop), in virtual time.
 
 mod events;
 mod logging;
@@ -29,7 +29,7 @@ use crate::{
     store::{Change, EventWrite, PaymentWrite, Write, layout::MemoryStore},
 };
 
-/// The runtime's clock, and random bytes that count.
+/// The runtime's clock, and random bytes from a counter.
 struct Virtual {
     begun: Instant,
     next: AtomicU64,
@@ -48,7 +48,7 @@ impl Ambient for Virtual {
     }
 }
 
-/// A time in milliseconds after the beginning of a test.
+/// The time `millis` milliseconds after the beginning of a test.
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + millis).unwrap()
 }
@@ -63,7 +63,7 @@ pub(super) fn sender_to(shop: &Arc<Shop>, ambient: &Arc<dyn Ambient>) -> Arc<Sen
     Arc::new(Sender::to(Box::new(To(Arc::clone(shop))), Arc::clone(ambient), targets, "Service", 1))
 }
 
-/// A server's workers for deliveries.
+/// The delivery workers of one server.
 struct Server {
     store: Arc<MemoryStore>,
     ambient: Arc<dyn Ambient>,
@@ -74,7 +74,7 @@ struct Server {
 }
 
 impl Server {
-    /// A server before an empty store, whose workers run.
+    /// A server on an empty store, with running workers.
     fn new(behaviour: impl Fn(&Heard) -> Answer + Send + Sync + 'static) -> Self {
         Self::on(Arc::default(), virtual_time(), Shop::new(behaviour))
     }
@@ -172,7 +172,7 @@ fn created(nth: u8) -> (Write, Session) {
     (payment(&session, EventKind::PaymentCreated, nth), session)
 }
 
-/// The payment is paid.
+/// The write that makes a payment paid.
 fn paid(before: &Session, nth: u8) -> Write {
     let now = at(i64::from(nth) + 100);
     let decision = payments_core::decide(&before.payment, Cause::GatewayConfirmed, now).unwrap();
@@ -187,7 +187,7 @@ fn payment(session: &Session, kind: EventKind, nth: u8) -> Write {
     Write::Payment(Box::new(PaymentWrite::new(session.clone(), json, Vec::new(), Some(event))))
 }
 
-/// A delivery of a ping that is in the outbox.
+/// A ping's delivery in the outbox.
 fn ping(nth: u16, to: &Endpoint) -> Outgoing {
     let mut random = [0; RANDOM_BYTES];
     random[..2].copy_from_slice(&nth.to_be_bytes());
@@ -204,7 +204,7 @@ async fn after_millis(millis: u64) {
     sleep(Duration::from_millis(millis)).await;
 }
 
-/// How many requests each host heard.
+/// How many requests each host received.
 fn counted(shop: &Shop) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     shop.heard().iter().for_each(|heard| *counted.entry(heard.host().to_owned()).or_default() += 1);

@@ -1,4 +1,4 @@
-//! One request: what it carries, and what is kept of its response.
+//! What one request contains, and what is stored of its response.
 
 use bytes::Bytes;
 use payments_core::{Delivery, DeliveryErrorCode, DeliveryStatus};
@@ -8,7 +8,7 @@ use webhook_verify::Verifier;
 use super::*;
 use crate::delivery::{fault::Exhausted, sender::ATTEMPT_TIMEOUT};
 
-/// An attempt that an endpoint answers in this way, and how long it took.
+/// Makes an attempt that an endpoint answers in this way. Also returns how long it took.
 async fn attempt(to: &Endpoint, answer: Answer) -> (Result<(), Exhausted>, Delivery, Duration, Vec<Heard>) {
     let shop = Shop::new(move |_| answer.clone());
     let sender = sender_to(&shop, &virtual_time());
@@ -49,7 +49,7 @@ async fn a_request_is_signed_with_each_secret_and_names_its_event_and_delivery()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_other_than_2xx_is_a_failure_that_is_kept() {
+async fn a_status_other_than_2xx_is_stored_as_a_failure() {
     let (success, failed) = (DeliveryStatus::Success, DeliveryStatus::Failed);
     for (status, expected) in [(200, &success), (299, &success), (300, &failed), (404, &failed), (500, &failed)] {
         let (outcome, delivery, ..) = attempt(&endpoint(1), Answer::status(status, 1)).await;
@@ -67,7 +67,7 @@ async fn an_endpoint_with_retries_has_a_log_of_its_attempts() {
         sender.attempt(&to, &mut delivery).await.unwrap();
         assert_eq!(delivery.attempts, attempts);
     }
-    // The log goes on when the endpoint wants no more retries.
+    // The log goes on even if the endpoint no longer wants retries.
     sender.attempt(&endpoint(1), &mut delivery).await.unwrap();
     let log = delivery.attempt_log.unwrap();
     assert_eq!(log.len(), 4);
@@ -89,7 +89,7 @@ async fn an_endpoint_that_does_not_answer_within_8_seconds_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_counts_if_its_body_does_not_end_and_the_first_kilobyte_is_kept() {
+async fn a_response_with_an_endless_body_counts_and_its_first_kilobyte_is_stored() {
     let (outcome, delivery, took, _) = attempt(&endpoint(1), body(&[(1, "begun"), (60_000, "too late")])).await;
     outcome.unwrap();
     assert!(ATTEMPT_TIMEOUT <= took && took < ATTEMPT_TIMEOUT + Duration::from_millis(50), "{took:?}");
@@ -130,7 +130,7 @@ async fn an_address_of_this_machine_gets_no_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_this_server_cannot_send_is_no_attempt() {
+async fn a_request_that_this_server_cannot_send_is_no_attempt() {
     let (outcome, delivery, _, heard) = attempt(&with_retries(1), Answer::NotSent).await;
     assert_eq!(outcome.unwrap_err().to_string(), "this server is out of file descriptors and cannot send webhooks");
     assert_eq!((delivery.status, delivery.attempts, heard.len()), (DeliveryStatus::Pending, 0, 0));

@@ -24,7 +24,7 @@ use crate::delivery::{
 /// What an endpoint does with a request.
 #[derive(Debug, Clone)]
 pub(in crate::delivery) enum Answer {
-    /// Answers after a while. The parts of the body follow, each after a while.
+    /// Answers after a while. Each part of the body follows after its own delay.
     Http { after: Duration, status: u16, parts: Vec<(Duration, Bytes)> },
     /// Never answers.
     Silence,
@@ -35,14 +35,14 @@ pub(in crate::delivery) enum Answer {
 }
 
 impl Answer {
-    /// A status after this many milliseconds, and `thanks`.
+    /// A response with this status and the body `thanks`, after this many milliseconds.
     pub(in crate::delivery) fn status(status: u16, millis: u64) -> Self {
         let parts = vec![(Duration::ZERO, Bytes::from_static(b"thanks"))];
         Self::Http { after: Duration::from_millis(millis), status, parts }
     }
 }
 
-/// A request that came.
+/// A request that an endpoint received.
 #[derive(Clone)]
 pub(in crate::delivery) struct Heard {
     pub(in crate::delivery) at: Instant,
@@ -62,7 +62,7 @@ impl Heard {
 
 type Behaviour = dyn Fn(&Heard) -> Answer + Send + Sync;
 
-/// The endpoints, and every request that they heard.
+/// The endpoints, and every request that they received.
 pub(in crate::delivery) struct Shop {
     behaviour: Box<Behaviour>,
     heard: Mutex<Vec<Heard>>,
@@ -78,7 +78,7 @@ impl Shop {
     }
 }
 
-/// The way to a shop.
+/// Sends requests to a shop.
 pub(in crate::delivery) struct To(pub(in crate::delivery) Arc<Shop>);
 
 #[async_trait]
@@ -103,7 +103,7 @@ impl Endpoints for To {
     }
 }
 
-/// A response as it comes over a connection.
+/// A response as hyper reads it from a connection.
 async fn response(status: u16, parts: Vec<(Duration, Bytes)>) -> Result<Response<Incoming>, hyper::Error> {
     let (ours, theirs) = duplex(64 * 1024);
     let (mut sender, connection) = client::conn::http1::handshake(TokioIo::new(ours)).await?;
