@@ -93,7 +93,7 @@ impl Command {
         }
     }
 
-    /// Where its store is, if the command is about one store.
+    /// The flags that say where the store is, if the command is about one store.
     pub(crate) fn data(&self) -> Option<&DataArgs> {
         match self {
             Self::Serve(serve) | Self::Doctor(serve) => Some(&serve.data),
@@ -105,10 +105,10 @@ impl Command {
         }
     }
 
-    /// The directories in which the command makes files.
+    /// The directories in which the command creates files.
     pub(crate) fn directories(&self) -> Vec<&Path> {
         match (self, self.data()) {
-            // It makes a directory in the one above, which replaces an empty one.
+            // Restore creates a directory in the parent directory. The new one replaces an empty one.
             (Self::Restore(args), _) => args.admin.data.data_dir.parent().into_iter().collect(),
             (Self::Migrate(args), _) => [&args.from, &args.to].into_iter().filter_map(Location::directory_in).collect(),
             (_, Some(data)) => {
@@ -246,14 +246,15 @@ pub(crate) struct DataArgs {
 }
 
 impl DataArgs {
-    /// Where the store is.
+    /// The place of the store.
     pub(crate) fn location(&self) -> Result<Location, TargetError> {
         let Some(url) = &self.database_url else { return Ok(Location::Directory(self.data_dir.clone())) };
         let target = Target::new(url, self.database_password_file.as_deref())?;
         Ok(Location::Database(Box::new(target)))
     }
 
-    /// The directory of a store, for a command that works on directories only. `instead` says what does its work on a database.
+    /// The directory of a store, for a command that works only on directories. `instead` says how to do the same on a
+    /// database.
     pub(crate) fn directory(&self, instead: &str) -> Result<&Path, CommandError> {
         match &self.database_url {
             None => Ok(&self.data_dir),
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn reviews_are_listed_by_the_commands_old_name_too() {
+    fn the_commands_old_name_also_lists_reviews() {
         for name in ["reviews", "reconcile"] {
             let command = Cli::try_parse_from(["payments-server", name, "list"]).unwrap().into_command();
             assert!(matches!(command, Command::Admin(AdminCommand::Reviews(_))), "{name}");

@@ -1,4 +1,4 @@
-//! The arguments of the commands for whoever develops against a server.
+//! The arguments of the commands for developers who program against a server.
 
 use clap::Args;
 use payments_core::EventKind;
@@ -64,7 +64,7 @@ pub(crate) struct ResetArgs {
 const KINDS: [&str; 5] =
     ["payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded", "test.ping"];
 
-/// A secret from a file, or from an environment variable; `None` if there is neither.
+/// Reads a secret from a file, or from an environment variable. Returns `None` if there is neither.
 pub(crate) fn secret_from(
     file: Option<&std::path::Path>,
     variable: &str,

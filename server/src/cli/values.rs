@@ -16,21 +16,22 @@ use url::{Host, Url};
 
 use crate::process::reach::{is_local_name, is_loopback};
 
-/// Parses an address to listen on. A port alone, and `localhost`, are this machine's loopback address.
+/// Parses an address to listen on. A port alone means this machine's loopback address, and so does `localhost`.
 pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     let on_loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let port = || text.strip_prefix("localhost:").unwrap_or(text).parse().map(on_loopback);
     text.parse().or_else(|_| port()).map_err(|_| "must be IP:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080, or a port")
 }
 
-/// Parses a value by its name in JSON.
+/// Parses a value by its JSON name.
 pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const N: usize>(
     names: [&'static str; N],
 ) -> impl TypedValueParser<Value = T> {
     Names(names).try_map(|name| serde_json::from_value(name.into()))
 }
 
-/// Parses one of these names. An error lists them and suggests none: clap finds `payment.failed` similar to `payment.completed`.
+/// Parses one of these names. An error lists them but suggests none: to clap, `payment.failed` is similar to
+/// `payment.completed`.
 #[derive(Clone)]
 struct Names<const N: usize>([&'static str; N]);
 
@@ -49,14 +50,14 @@ impl<const N: usize> TypedValueParser for Names<N> {
     }
 }
 
-/// Parses a time, or a date, which is its first moment in UTC.
+/// Parses a time, or a date, which means its first moment in UTC.
 pub(super) fn time(text: &str) -> Result<Timestamp, &'static str> {
     Timestamp::from_input(text).map_err(
         |_| "must be a date, such as 2026-03-01, which begins at 00:00 UTC, or a time, such as 2026-03-01T12:00:00Z",
     )
 }
 
-/// Parses how long what is replaced still works: a whole number of seconds, minutes, hours or days, in seconds.
+/// Parses how long a replaced key or secret still works: a whole number of seconds, minutes, hours or days. Returns seconds.
 pub(super) fn overlap(text: &str) -> Result<u32, &'static str> {
     let seconds = || {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -88,8 +89,8 @@ pub(super) fn host(text: &str) -> Result<String, &'static str> {
     Ok(host.to_string())
 }
 
-/// As [`http_url`], for a program that may be on this machine: `localhost:3000`, `127.0.0.1:3000/hook` and a port alone are
-/// `http`.
+/// Does the same as [`http_url`] for a program that may be on this machine: `localhost:3000`, `127.0.0.1:3000/hook` and a
+/// port alone mean `http`.
 pub(super) fn local_url(text: &str) -> Result<Url, &'static str> {
     let is_port = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let address = if is_port { format!("http://localhost:{text}") } else { format!("http://{text}") };
@@ -114,7 +115,7 @@ fn is_this_machine(url: &Url) -> bool {
     }
 }
 
-/// Parses the URL of this server, without spaces around it and slashes behind it. Paths are added to its end.
+/// Parses the URL of this server, and removes spaces around it and slashes at its end. The server appends paths to it.
 pub(super) fn base_url(text: &str) -> Result<String, &'static str> {
     let text = text.trim();
     if text.contains(char::is_whitespace) {
@@ -127,7 +128,7 @@ pub(super) fn base_url(text: &str) -> Result<String, &'static str> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must have no user name and no password, because customers see it");
     }
-    // Pages, forms and redirects name paths from the root.
+    // A path is refused: pages, forms and redirects use paths from the root.
     if url.path().contains(|char| char != '/') {
         return Err(
             "must have no path, because the server needs a host of its own; use a name such as https://pay.example",
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_to_listen_on_may_be_a_port_alone_or_on_localhost() {
+    fn an_address_to_listen_on_may_be_only_a_port_or_name_localhost() {
         for (text, parsed) in [
             ("8081", Some("127.0.0.1:8081")),
             ("localhost:8081", Some("127.0.0.1:8081")),
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_its_first_moment_in_utc() {
+    fn a_date_means_its_first_moment_in_utc() {
         for (text, parsed) in [
             ("2026-03-01", Some("2026-03-01T00:00:00.000Z")),
             ("2026-03-01T12:00:00+06:00", Some("2026-03-01T06:00:00.000Z")),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_to_which_paths_can_be_added_is_accepted() {
+    fn a_base_url_is_accepted_if_paths_can_be_appended_to_it() {
         for (text, parsed) in [
             ("https://pay.example/", Ok("https://pay.example")),
             (" http://127.0.0.1:8080 \n", Ok("http://127.0.0.1:8080")),
