@@ -38,7 +38,7 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), CommandError
     let AdminReply::Key { key } = &reply else { return print(reply, json) };
     let key = key.clone();
     let Err(error) = print(reply, json) else { return Ok(()) };
-    // Nobody has seen it.
+    // Nobody has seen the key, so revoke it.
     let revoked = match reply_to(AdminRequest::RevokeKey { id: key }, location).await {
         Ok(AdminReply::Revoked { .. }) => "it is revoked; create another",
         _ => "it could not be revoked either; find it with keys list, revoke it, and create another",
@@ -46,7 +46,7 @@ pub(crate) async fn administer(command: AdminCommand) -> Result<(), CommandError
     Err(format!("the new key could not be shown ({error}); {revoked}").into())
 }
 
-/// Has a running server execute a request, or executes it in this process.
+/// Sends a request to the running server, or executes it in this process if there is none.
 async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminReply, CommandError> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     Ok(match location {
@@ -84,7 +84,7 @@ async fn execute(store: Arc<Store>, ambient: Arc<dyn Ambient>, request: AdminReq
     Directory { store, ambient }.administer(&Gateways::none(), request).await
 }
 
-/// Lets only a new workspace begin a store. Everything else is about records that a store has.
+/// Only a new workspace may create a store. All other requests are about records of an existing store.
 fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), CommandError> {
     if !matches!(request, AdminRequest::CreateWorkspace { .. }) {
         return Err(missing.into());
@@ -145,7 +145,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
     })
 }
 
-/// Prints a reply. That nobody reads is no failure, except for a key, which cannot be shown again.
+/// Prints a reply. If nobody reads it, that is a failure only for a key, which cannot be shown again.
 fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
     let is_key = matches!(reply, AdminReply::Key { .. });
     let mut out = Output::new();
@@ -202,7 +202,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
     }
 }
 
-/// Reads back a backup that was made, and prints what it holds.
+/// Reads a new backup again, and prints what it contains.
 fn print_backup(made: &BackedUp, json: bool, out: &mut Output) -> Result<(), CommandError> {
     let BackedUp { directory, from, to } = made;
     let (records, payments) = embedded::count_backup(directory).map_err(|error| {
@@ -230,6 +230,6 @@ fn key_row(row: &KeyRow) -> String {
         .scopes
         .as_ref()
         .map_or("-".to_owned(), |scopes| scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
-    // The name last, because it may have spaces.
+    // The name comes last, because it may contain spaces.
     format!("{id} {workspace} {environment} ...{last4} {created_at} {revoked} {app} {scopes} {expires} {used} {name}")
 }

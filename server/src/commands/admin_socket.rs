@@ -1,8 +1,8 @@
 //! The admin socket: a Unix socket in the data directory, for the command line on the same machine.
 //!
-//! Only one process can open the store. While the server runs, the command line sends it requests; otherwise it opens
-//! the store itself. Requests and replies are lines of JSON; spaces before a reply say that the server is at work. The
-//! socket's mode is 0600: only its owner may use it.
+//! Only one process can open the store. While the server runs, the command line sends it requests; otherwise the command line
+//! opens the store itself. Requests and replies are lines of JSON. Spaces before a reply say that the server still works on
+//! it. The socket's mode is 0600, so only its owner may use it.
 
 use std::{
     fs,
@@ -28,9 +28,9 @@ use crate::{
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// How often the server sends a space while it works on a request. A backup may take hours.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
-/// How long one side waits for a byte of the other.
+/// How long each side waits for a byte from the other.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Why a connection to the socket fails if no server runs on the directory.
+/// The errors of a connection to the socket if no server runs on the directory.
 const NO_SERVER: [ErrorKind; 3] = [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::NotADirectory];
 
 pub(crate) fn socket_in(data_directory: &Path) -> PathBuf {
@@ -77,7 +77,7 @@ async fn handle(stream: UnixStream, services: &Services) -> io::Result<()> {
             loop {
                 match timeout(SIGN_OF_LIFE, &mut reply).await {
                     Ok(reply) => break reply,
-                    // Where nobody listens any more, the work is done all the same.
+                    // The server does the work even if the client is gone.
                     Err(_) => drop(stream.write_all(b" ").await),
                 }
             }
@@ -111,7 +111,7 @@ pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> Result
     }
 }
 
-/// Sends a request and reads what comes back, to its end.
+/// Sends a request and reads the whole reply.
 async fn exchange(mut stream: UnixStream, request: &str) -> io::Result<Vec<u8>> {
     timeout(PATIENCE, stream.write_all(request.as_bytes())).await??;
     let mut reply = Vec::new();

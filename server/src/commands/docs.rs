@@ -1,4 +1,4 @@
-//! `payments-server completions` and `payments-server man`: what shells and manuals know of the command line.
+//! `payments-server completions` and `payments-server man`: the command line for shells and as manual pages.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), CommandError> {
     let (mut command, mut script) = (Cli::command(), Vec::new());
     let name = command.get_name().to_owned();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    // clap_complete 4.6 gives a program with a hyphen two names in bash's script, which then completes no subcommand's words.
+    // clap_complete 4.6 writes two names for a program with a hyphen into bash's script, which then completes no subcommand.
     let script = String::from_utf8(script)?.replace("payments__subcmd__server", "payments__server");
     Ok(Output::new().text(script.as_bytes())?)
 }
@@ -29,7 +29,7 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<(), CommandError> {
         Man::new(Cli::command()).render(&mut page)?;
         return Ok(Output::new().text(&page)?);
     };
-    // Manuals are for every user of the machine.
+    // Every user of the machine may read manuals.
     file_modes::share_with_others();
     let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
     let name = directory.display();

@@ -31,7 +31,7 @@ pub(crate) async fn health(args: &HealthArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// An address at which this machine reaches a listener: a listener on all addresses is also on loopback.
+/// The address at which this machine reaches a listener. A listener on all addresses is also on loopback.
 fn reachable(mut listen: SocketAddr) -> SocketAddr {
     match listen {
         SocketAddr::V4(address) if address.ip().is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_on_all_addresses_is_reached_by_loopback() {
+    fn a_listener_on_all_addresses_is_reached_through_loopback() {
         for (listen, reached) in [
             ("0.0.0.0:8080", "127.0.0.1:8080"),
             ("[::]:8080", "[::1]:8080"),

@@ -1,4 +1,4 @@
-//! The commands of the program, but for `serve`.
+//! The commands of the program, except `serve`.
 
 pub(crate) mod admin;
 pub(crate) mod admin_socket;

@@ -1,11 +1,11 @@
-//! What a command says about a place without a store.
+//! The message about a place without a store.
 
 use std::{
     fs, io,
     path::{Path, absolute},
 };
 
-/// What is in a directory without a store. `flag` is the one that names another directory.
+/// Says what is in a directory without a store. `flag` names another directory.
 pub(crate) fn no_store_in(directory: &Path, flag: &str) -> String {
     let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let found = match fs::read_dir(&directory).map(|mut entries| entries.next()) {

@@ -1,4 +1,4 @@
-//! `listen`: prints each event as it comes, and forwards it to a program under development.
+//! `listen`: prints each event when it arrives, and forwards it to a program under development.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::{
     log::{self, terminal::Output},
 };
 
-/// How often the list of events is read, and how soon after the server did not answer.
+/// How often the list of events is read, and how soon again after the server did not answer.
 const POLL: Duration = Duration::from_millis(500);
 const POLL_AFTER_ERROR: Duration = Duration::from_secs(3);
 /// How far the clocks of this machine and the server may differ.
@@ -24,7 +24,7 @@ const CLOCKS_DIFFER_MILLIS: i64 = 60_000;
 /// How long the program may take to answer, as with real webhooks.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Prints and forwards events until it is stopped. It goes on when a server that was down is there again.
+/// Prints and forwards events until it is stopped. It survives a restart of the server.
 pub(crate) async fn listen(args: ListenArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     let mut out = Output::new();
@@ -54,7 +54,7 @@ pub(crate) async fn listen(args: ListenArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The list of events from where it ended when this began.
+/// The list of events, from its end when this command began.
 struct List {
     client: Client,
     kinds: Vec<EventKind>,
@@ -91,7 +91,7 @@ impl List {
     }
 }
 
-/// Forwards events, signed.
+/// Signs and forwards events.
 struct Forward {
     http: reqwest::Client,
     url: Url,
@@ -110,16 +110,16 @@ impl Forward {
             }
         };
         let http = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).redirect(reqwest::redirect::Policy::none());
-        // A proxy that the environment names has another loopback.
+        // For a proxy that the environment names, loopback is another machine.
         let http = if is_local(&url) { http.no_proxy() } else { http };
-        // As lenient as the server.
+        // Be as lenient as the server is.
         let http = http.http1_allow_spaces_after_header_name_in_responses(true);
         let http = http.http1_allow_obsolete_multiline_headers_in_responses(true);
         let http = http.http1_ignore_invalid_headers_in_responses(true);
         Ok(Self { http: http.build()?, url, signer: Signer::new(Secret::new(secret.expose_secret())?) })
     }
 
-    /// Sends an event, and says how the program answered.
+    /// Sends an event. Returns how the program answered.
     async fn send(&self, event: &ListedEvent) -> Result<String, CommandError> {
         let (id, data) = (event.id(), event.data());
         let envelope = Envelope { id, event: event.kind().clone(), created_at: event.created_at(), data };

@@ -40,7 +40,7 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// An error of a server's API, with the server's address.
+/// Turns an error of a server's API into one that names the server's address.
 fn said_by(server: &Url) -> impl Fn(payments_client::Error) -> CommandError {
     move |error| format!("{server}: {error}").into()
 }

@@ -10,7 +10,7 @@ use crate::{
     log::terminal::Output,
 };
 
-/// Empties the sandbox of the key's workspace, if whoever runs it says yes.
+/// Empties the sandbox of the key's workspace, if the user confirms it.
 pub(crate) async fn reset(args: ResetArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     let server = &args.api.api;

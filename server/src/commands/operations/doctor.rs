@@ -1,5 +1,5 @@
-//! `payments-server doctor`: checks what `serve` needs of this machine and its surroundings. It changes nothing but for a token
-//! of bKash that a server or a database has then.
+//! `payments-server doctor`: checks whether this machine and its surroundings have what `serve` needs. It changes nothing,
+//! except that a server or a database may get a token of bKash.
 
 mod diagnosis;
 mod host;
@@ -17,7 +17,7 @@ use crate::{
     store::Location,
 };
 
-/// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work like this.
+/// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work.
 pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
     let location = args.data.location()?;
     let probes = probe(&credentials, args.gateway_proxy.clone()).await?;

@@ -17,7 +17,7 @@ use crate::{
     store::Snapshot,
 };
 
-/// The exported period, with its beginning and without its end.
+/// The exported period. It includes its beginning but not its end.
 type Period = (Bound<Timestamp>, Bound<Timestamp>);
 
 /// Writes records to the standard output in order of their ids, which is chronological.
@@ -29,7 +29,7 @@ pub(crate) async fn export(args: ExportArgs) -> Result<(), CommandError> {
         write_records(store, records, period, Rows::new(format, out, &columns(records))?)
     });
     match written.await {
-        // The reader, such as `head`, has read enough.
+        // The reader, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&*error) => Ok(()),
         outcome => outcome,
     }
@@ -44,8 +44,8 @@ fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
     kind.or(in_csv) == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Writes each record as a line of JSON, as the API returns it, or as a row of a CSV table. A terminal shows what it would
-/// otherwise obey.
+/// Writes each record as a line of JSON, as the API returns it, or as a row of a CSV table. On a terminal, escapes control
+/// characters.
 struct Rows<W: Write> {
     out: Format<W>,
     is_terminal: bool,
@@ -57,7 +57,7 @@ enum Format<W: Write> {
 }
 
 impl<W: Write> Rows<W> {
-    /// Begins a CSV table with its columns, also if it gets no rows.
+    /// Begins a CSV table with its columns, even if no rows follow.
     fn new(format: ExportFormat, out: W, columns: &[&str]) -> Result<Self, CommandError> {
         let out = match format {
             ExportFormat::Jsonl => Format::JsonLines(out),
@@ -140,7 +140,7 @@ fn write_records(
         ExportedRecords::Postings => {
             for posted in bar.wrap_iter(store.each_session_with_postings()) {
                 let (Session { payment, .. }, changes) = posted?;
-                // The first group of postings is the completion, each other one a refund.
+                // The first group of postings is the completion. Each later group is a refund.
                 let times = payment.paid_at.into_iter().chain(payment.refunds.iter().map(|refund| refund.created_at));
                 for (postings, at) in changes.iter().zip(times) {
                     for posting in postings.iter().filter(|_| period.contains(&at)) {
@@ -164,10 +164,10 @@ struct RefundOfPayment<'r> {
     refund: &'r Refund,
 }
 
-/// What a spreadsheet reads a formula from, also in full width.
+/// The characters with which a spreadsheet's formula begins, also in full width.
 const BEGINNINGS: [char; 13] = ['=', '+', '-', '@', '＝', '＋', '－', '＠', '﹦', '﹢', '﹣', '﹫', '\u{2212}'];
 
-/// Escapes a text that a spreadsheet could run as a formula, by an apostrophe. Negative amounts stay as they are.
+/// Puts an apostrophe before a text that a spreadsheet could run as a formula. Negative amounts stay as they are.
 fn without_formula(text: String) -> String {
     let is_space = |char: char| char.is_whitespace() || is_hidden(char);
     let is_formula = text.trim_start_matches(is_space).starts_with(BEGINNINGS);
@@ -179,7 +179,7 @@ fn without_formula(text: String) -> String {
     }
 }
 
-/// A column's name, and how a record gives its cell.
+/// A column's name, and the function that returns a record's cell.
 type Column<F> = (&'static str, F);
 type OfPayment = Column<fn(&Payment) -> Value>;
 type OfRefund = Column<fn(&Payment, &Refund) -> Value>;
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_no_formula() {
+    fn no_cell_is_a_formula() {
         for text in [
             "=1+1",
             "+880",

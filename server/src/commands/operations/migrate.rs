@@ -1,7 +1,7 @@
-//! `payments-server migrate`: moves a whole store to another place, and proves that both hold the same.
+//! `payments-server migrate`: moves a whole store to another place, and proves that both contain the same.
 //!
-//! The target holds beside each batch which migration it belongs to and how far that has come. So a migration that was
-//! killed goes on behind its last batch, and nobody takes a part of a store for a whole one.
+//! With each batch, the target stores the migration's id and progress. So an interrupted migration continues after its last
+//! batch, and nobody takes a part of a store for a whole one.
 
 mod compare;
 mod ends;
@@ -15,14 +15,14 @@ use crate::{
     store::{Contents, Location, Migration, Snapshot},
 };
 
-/// What to do if the stores differ before the migration has ended.
+/// What to do if the stores differ before the migration ends.
 const DURING_THE_MIGRATION: &str =
     "somebody changed one of them during the migration: empty the target and run it again";
-/// What to do if the stores differ although the migration had ended.
+/// What to do if the stores differ after the migration has ended.
 const AFTER_THE_END: &str = "one of them went on after the migration between them had ended: keep the one that served since, \
                              or empty the target and run it again to move the source as it is now";
 
-/// Moves every record from one store to another, and prints how many of each kind there are, and their digest.
+/// Moves every record from one store to another. Prints the number of records of each kind, and their digest.
 pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
     let MigrateArgs { from, to, from_password_file, to_password_file, json } = args;
     let from = Location::new(&from, from_password_file.as_deref())?;
@@ -38,7 +38,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
     print(&moved, json)
 }
 
-/// Moves a store. Returns what both stores then hold. Blocks, on a thread of a runtime that runs no tasks.
+/// Moves a store. Returns the contents of both stores, which are equal. Blocks a thread, on which no tasks may run.
 pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, CommandError> {
     let source = Source::open(from)?;
     let moved = Target::open(to).and_then(|target| {
@@ -53,7 +53,7 @@ pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, Comm
 fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, CommandError> {
     let begun = begin(source.store(), from, target)?;
     refuse_damaged(source.store(), "the source is damaged", "run payments-server check on it, and restore it first")?;
-    // A migration that is run again after its end moves nothing. Either store may have gone on since.
+    // A migration that is run again after its end moves nothing. Either store may have changed since.
     let is_finished = begun.moved.is_some();
     let migration = if is_finished { begun } else { moving::move_values(source.store(), target, begun)? };
     let if_different = if is_finished { AFTER_THE_END } else { DURING_THE_MIGRATION };
@@ -69,7 +69,7 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Co
     Ok(contents)
 }
 
-/// Begins a migration, or finds how far it has come.
+/// Begins a migration, or finds its progress.
 fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration, CommandError> {
     let id = moving::identity(source)?;
     let (found, is_empty) = target.read(|store| Ok((store.migration()?, store.values_after(None, 1)?.is_empty())))?;
@@ -95,7 +95,7 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
             let version = found.map_or(0, |found| found.version + 1);
             let begun = Migration { version, id, from: from.to_owned(), after: None, records: 0, moved: None };
             target.note(&begun)?;
-            // From here on nobody opens it, and nobody has it open.
+            // From here on, no server opens the target. Check that none has it open already.
             target.refuse_if_served()?;
             Ok(begun)
         }

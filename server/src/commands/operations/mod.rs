@@ -1,4 +1,4 @@
-//! Operations on a whole store: check, export, migrate, restore, scheduled backups. And the check of its surroundings.
+//! Operations on a whole store: check, export, migrate, restore, scheduled backups. Also `doctor`.
 
 mod check;
 mod doctor;

@@ -1,4 +1,4 @@
-//! Opens a store as of one moment, to read all of it: a directory, a copy of a running server's, or a database.
+//! Opens a store as of one moment, to read all of it: a directory, a copy of a running server's store, or a database.
 
 use std::{
     fs::{self, File},
@@ -42,8 +42,8 @@ pub(super) async fn with_snapshot<T: Send + 'static>(
     }
 }
 
-/// Opens the store of a directory, passes it to `read`, and closes it. A running server makes a copy as of one moment
-/// instead, which is removed afterwards.
+/// Opens the store of a directory, passes it to `read`, and closes it. If a server runs on the directory, opens a copy as of
+/// one moment instead, and removes the copy afterwards.
 async fn with_store<T: Send + 'static>(
     directory: &Path,
     read: impl FnOnce(&dyn Snapshot) -> Result<T, CommandError> + Send + 'static,
@@ -52,7 +52,7 @@ async fn with_store<T: Send + 'static>(
         return Err(no_store_in(directory, "--data-dir").into());
     }
     remove_abandoned_copies(directory)?;
-    // In the data directory, which has room for it and the right permissions.
+    // The copy is in the data directory, which has enough space and the right permissions.
     let copy = StoreCopy::create(directory).map_err(|error| OpenError::unusable(error, directory))?;
     let (backup, restored) = (copy.path.join("backup"), copy.path.join("store"));
     // An interruption drops `copy`, which removes it.
@@ -112,9 +112,9 @@ fn open(directory: &Path) -> Result<(EmbeddedStore, Closing), OpenError> {
     }
 }
 
-/// Attempts to remove a copy. If all fail, the next copy or the server's next start removes it.
+/// Maximum tries to remove a copy. If all fail, the next copy or the server's next start removes it.
 const MAX_REMOVAL_ATTEMPTS: usize = 50;
-/// How many attempts must find no copy. A thread that was interrupted while it writes may make the directory again.
+/// How many tries must find no copy. A thread that is interrupted while it writes may create the directory again.
 const ATTEMPTS_WITHOUT_COPY: usize = 5;
 
 /// Directory name of a copy: this prefix and the id of the process that reads it.
@@ -154,7 +154,7 @@ impl Drop for StoreCopy {
     }
 }
 
-/// Removes copies whose process was killed.
+/// Removes the copies of processes that were killed.
 pub(crate) fn remove_abandoned_copies(data_directory: &Path) -> Result<(), OpenError> {
     remove_abandoned_in(data_directory).map_err(|error| OpenError::unusable(error, data_directory))
 }

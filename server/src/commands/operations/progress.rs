@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::store::StoreError;
 
-/// Shows a bar on the standard error stream if that is a terminal. Counts the records only then.
+/// Shows a bar on the standard error stream if that is a terminal. Otherwise does not even count the records.
 pub(super) fn bar(
     what: &'static str,
     records: impl FnOnce() -> Result<u64, StoreError>,

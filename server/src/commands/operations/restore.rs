@@ -60,7 +60,7 @@ pub(crate) async fn restore(args: RestoreArgs) -> Result<(), CommandError> {
     }
 }
 
-/// Names the flag that restores the changes before a file that is missing or was cut off.
+/// Adds the flag that restores the changes before a file that is missing or incomplete.
 fn with_advice(error: BackupError) -> CommandError {
     let left = if let BackupError::Journal(fault) = &error { fault.left_until() } else { None };
     match left {

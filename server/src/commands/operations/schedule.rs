@@ -9,8 +9,8 @@ use crate::{
     store::{Series, Store},
 };
 
-/// Makes backups forever, the first as soon as one is due. The store keeps its journal since the oldest backup, so that
-/// `restore` recovers every acknowledged change, and the state of any moment since then.
+/// Makes backups forever, the first one when it is due. The store keeps its journal since the oldest backup. So `restore`
+/// recovers every acknowledged change, and the state at any moment since then.
 pub(crate) async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, series: Series) {
     let Some(store) = store.backups() else {
         tracing::error!("this store does not support backups; start without --backup-dir");

@@ -1,8 +1,8 @@
-//! What the doctor says about one thing.
+//! The doctor's finding about one thing.
 
 use std::fmt;
 
-/// What was found out about one thing, and what to do if it is not in order.
+/// A finding about one thing, and what to do if it is not in order.
 pub(super) struct Diagnosis(pub(super) Verdict, pub(super) String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

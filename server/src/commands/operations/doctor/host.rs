@@ -1,4 +1,4 @@
-//! What the server needs of its machine: rights, room, descriptors, the right time.
+//! What the server needs from its machine: permissions, disk space, descriptors, the right time.
 
 use std::{
     fs, io,
@@ -19,14 +19,14 @@ use crate::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// With less room the server soon refuses changes.
+/// With less free space, the server soon refuses changes.
 const LEAST_FREE: u64 = 256 * MIB;
-/// With less room somebody should act.
+/// With less free space, somebody should act.
 const LITTLE_FREE: u64 = 2048 * MIB;
-/// Webhooks are signed with the time, and receivers refuse those that are five minutes off.
+/// Webhooks are signed with the time, and receivers refuse a time that differs by five minutes.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
-/// Checks that this user can write the data, and that no other can read it.
+/// Checks that this user can write the data, and that other users cannot read it.
 pub(super) fn check_permissions(directory: &Path) -> Diagnosis {
     let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let (name, place) = (directory.display(), existing(&directory));
@@ -38,7 +38,7 @@ pub(super) fn check_permissions(directory: &Path) -> Diagnosis {
     }
     match file_modes::readable_by_others(&place).as_deref() {
         Ok([]) => in_order(format!("only this user can read {name}")),
-        // Nothing of ours is in a directory above.
+        // A parent directory contains nothing of ours.
         _ if place != directory => in_order(format!("this user can make {name}")),
         Ok(found) => warning(format!(
             "other users can read {} files in {name}, which holds webhook secrets; run chmod -R go= on it, and rotate the \
@@ -59,7 +59,7 @@ pub(super) fn check_disk(directory: &Path) -> Diagnosis {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let text = format!("{} MiB are free on the disk of {name}", free / MIB);
     match free {
-        // Some file systems have no fixed number of files.
+        // Some file systems have no limit of files.
         _ if disk.f_files > 0 && disk.f_favail < 1000 => {
             failed(format!("{} more files fit on the disk of {name}; remove some", disk.f_favail))
         }
@@ -91,12 +91,12 @@ pub(super) fn check_descriptors(asked: Option<u32>) -> Diagnosis {
     }
 }
 
-/// Compares the clock with what was written last, and with a gateway's clock.
+/// Compares the clock with the last written time and with a gateway's clock.
 pub(super) fn check_clock(location: &Location, now: SystemTime, gateway: Option<SystemTime>) -> Diagnosis {
     let mend = "set the clock, and let it follow time servers: timedatectl set-ntp true";
     let written = match location {
         Location::Directory(directory) => last_written(&directory.join("journal")).ok().flatten(),
-        // Servers go by the database's clock.
+        // The servers use the database's clock.
         Location::Database(_) => None,
     };
     let (shown, tolerance) = (text_of(now), CLOCK_TOLERANCE.as_secs());
@@ -127,7 +127,7 @@ fn text_of(time: SystemTime) -> String {
     time.map_or("an unknown time".to_owned(), |time| time.to_string())
 }
 
-/// A directory, or the nearest one above it that exists.
+/// This directory, or its nearest ancestor that exists.
 fn existing(directory: &Path) -> PathBuf {
     let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
     directory.ancestors().find(|path| path.exists()).map_or(directory.clone(), Path::to_owned)
@@ -138,7 +138,7 @@ mod tests {
     use super::{super::diagnosis::Verdict, *};
 
     #[test]
-    fn a_clock_behind_the_store_or_off_a_gateways_is_wrong() {
+    fn a_clock_is_wrong_if_it_is_behind_the_store_or_differs_from_a_gateways() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("journal")).unwrap();
         fs::write(directory.path().join("journal/1"), "").unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_yet_is_on_the_disk_of_the_one_above() {
+    fn a_missing_directory_is_on_the_disk_of_its_parent() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(existing(&directory.path().join("a/b")), directory.path());
         let found = check_disk(&directory.path().join("a/b"));

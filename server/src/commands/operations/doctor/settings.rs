@@ -1,4 +1,4 @@
-//! Settings that are valid, and may still not be what the operator means.
+//! Settings that are valid but may not be what the operator intends.
 
 use std::{collections::BTreeSet, env};
 
@@ -12,10 +12,10 @@ use crate::{
     process::reach::Reach,
 };
 
-/// The variables that are no flags and no credentials.
+/// Variables that are neither flags nor credentials.
 const OTHER_VARIABLES: [&str; 3] = ["PAYMENTS_LOG", "PAYMENTS_API_KEY", "PAYMENTS_WEBHOOK_SECRET"];
 
-/// Checks the settings. A setting that is invalid has stopped the command before.
+/// Checks the settings. An invalid setting has already stopped the command.
 pub(super) fn check(args: &ServeArgs, credentials: &Credentials) -> Vec<Diagnosis> {
     let gateways = credentials.modes();
     let base_url = args.base_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));

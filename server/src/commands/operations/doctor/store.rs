@@ -1,4 +1,4 @@
-//! Where the data is, and who serves it.
+//! Where the data is, and whether a server uses it.
 
 use std::{
     io::ErrorKind,
@@ -15,7 +15,7 @@ use crate::{
     store::{Location, embedded},
 };
 
-/// Checks that the store is there, or that `serve` may make one. Makes none.
+/// Checks that the store exists, or that `serve` may create one. Creates none.
 pub(super) async fn check(location: &Location) -> Diagnosis {
     match location {
         Location::Directory(directory) if embedded::is_there(directory) => {
@@ -38,7 +38,7 @@ pub(super) async fn check(location: &Location) -> Diagnosis {
     }
 }
 
-/// Checks that `serve` can listen. The address of the server that runs on the data is taken, of course.
+/// Checks that `serve` can listen. A server that already runs on the data uses the address itself.
 pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Diagnosis {
     let address = args.listen;
     let is_served = matches!(location, Location::Directory(directory) if is_served(directory).await);
@@ -53,6 +53,6 @@ pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Diagn
 
 async fn is_served(directory: &Path) -> bool {
     let connected = UnixStream::connect(admin_socket::socket_in(directory)).await;
-    // Too many wait already for one that stands still.
+    // A server that does not accept has a full queue: it runs, but hangs.
     connected.map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true)
 }

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Asks for a token where it is stored for the servers: bKash grants two an hour, and the doctor must not use one up.
+/// Requests a token only where it is stored for the servers: bKash grants two an hour, and the doctor must not waste one.
 pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: Location) -> Option<Diagnosis> {
     credentials.bkash.as_ref()?;
     let not_asked = |why: &str| {

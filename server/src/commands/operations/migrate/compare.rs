@@ -37,8 +37,8 @@ impl<'s> Values<'s> {
     }
 }
 
-/// Reads all that the slots of both stores have, in the order of the keys. Returns what both hold; an error says in how many
-/// values they differ, names the first, and ends with what to do.
+/// Reads all values of both stores, slot by slot, in the order of the keys. Returns the contents of both. If they differ, the
+/// error says in how many values, names the first, and ends with what to do.
 pub(crate) fn compare(
     source: &dyn Snapshot,
     target: &dyn Snapshot,
@@ -65,7 +65,7 @@ pub(crate) fn compare(
         if let Some(how) = how {
             differing += 1;
             let is_payment = |key: &[u8]| record_kind(key) == Some("payment");
-            // A payment says most to who reads it.
+            // A payment tells the reader most.
             if first.as_ref().is_none_or(|(other, _)| is_payment(&value.0) && !is_payment(other)) {
                 first = Some((value.0.clone(), how));
             }
@@ -92,7 +92,7 @@ pub(crate) fn compare(
 /// A key, and what is wrong with its values.
 type Difference = (Vec<u8>, &'static str);
 
-/// The lesser of two values by their keys, and which of them it is.
+/// The lesser of two values by their keys, and how the keys compare.
 fn least<'v>(one: Option<&'v KeyValue>, other: Option<&'v KeyValue>) -> Option<(Ordering, &'v KeyValue)> {
     match (one, other) {
         (None, None) => None,

@@ -1,4 +1,4 @@
-//! The two stores of a migration. Nobody else uses them meanwhile.
+//! The two stores of a migration. Nobody else uses them during it.
 
 use std::{path::Path, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) struct Source {
     kept: Kept,
 }
 
-/// What keeps others off the source.
+/// What keeps others from using the source.
 enum Kept {
     Directory(Closing),
     Database(SourceLock),
@@ -85,7 +85,7 @@ impl Target {
             Location::Directory(directory) => open(&directory).map(|(store, closing)| Self::Directory(store, closing)),
             Location::Database(target) => Handle::current().block_on(async {
                 let target = target.for_migration();
-                // The last commit of a migration that was killed may be under way.
+                // The last commit of an interrupted migration may still be running.
                 target.refuse_if_used().await?;
                 let opened = PostgresStore::open_to_migrate(target.clone(), &OperatingSystem).await;
                 let (store, closing) = opened?;
@@ -101,7 +101,7 @@ impl Target {
         }
     }
 
-    /// Takes in values of one slot.
+    /// Adds values of one slot.
     pub(super) fn take_in(&self, values: Vec<KeyValue>) -> Result<(), CommandError> {
         Handle::current().block_on(self.store().take_in(values)).map_err(goes_on)
     }

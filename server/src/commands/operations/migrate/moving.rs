@@ -1,4 +1,4 @@
-//! Moves values in batches, each with how far the migration has come.
+//! Moves values in batches. Each batch also stores the migration's progress.
 
 use sha2::{Digest, Sha256};
 
@@ -9,10 +9,10 @@ use crate::{
 };
 
 const BATCH: usize = 256;
-/// The kinds of records that tell a store from others: its merchants and their endpoints, which are few.
+/// The kinds of records that identify a store: its merchants and their endpoints, which are few.
 const TELLING: [&str; 3] = ["workspace", "api-key", "endpoint"];
 
-/// The digest of values in their order: SHA-256 over the key and the value of each, each with its length.
+/// The digest of values in order: SHA-256 over each key and each value, each after its length.
 #[derive(Default)]
 pub(super) struct ValueDigest(Sha256);
 
