@@ -1,7 +1,7 @@
 //! The configuration. In order of precedence: command line, environment, configuration file, defaults.
 //!
-//! clap implements this order except for the file, so the file's flags replace clap's defaults. Credentials are not
-//! flags, because other users can read command lines.
+//! clap implements this order except for the file, so the file's flags replace clap's defaults. Credentials are not flags,
+//! because other users can read command lines.
 
 mod error;
 mod file;
@@ -34,7 +34,7 @@ impl Config {
         if let Some(path) = command.data().and_then(|data| data.config.as_deref()) {
             file = ConfigFile::read(path, &Cli::command())?;
             if is_given(&given, "data_dir") {
-                // Otherwise the file's database would win over a directory that the operator names.
+                // Otherwise the file's database would take precedence over the operator's directory.
                 file.forget_database();
             }
             command = command_of(&parse(file.as_defaults(Cli::command()), &args, &file)?)?;
@@ -54,14 +54,14 @@ impl Config {
     }
 }
 
-/// The flags that take the URL of a database, their variables, and the flags that name a file with its password.
+/// The flags that take a database's URL, their variables, and the flags that name a file with its password.
 const DATABASE_FLAGS: [[&str; 3]; 3] = [
     ["--database-url", "PAYMENTS_DATABASE_URL", "--database-password-file"],
     ["--from", "PAYMENTS_FROM", "--from-password-file"],
     ["--to", "PAYMENTS_TO", "--to-password-file"],
 ];
 
-/// Refuses a URL with a password among the arguments, where other users can read it.
+/// Refuses arguments that contain a URL with a password: other users can read it there.
 fn refuse_password_in(args: &[OsString]) -> Result<(), CommandError> {
     let refuse = |name: &str, variable: &str, has_password: fn(&str) -> bool, or_else: &str| {
         let urls = args.iter().zip(args.iter().skip(1)).filter(|(arg, _)| *arg == name).map(|(_, url)| url);
@@ -81,7 +81,7 @@ fn refuse_password_in(args: &[OsString]) -> Result<(), CommandError> {
     Ok(refuse("--gateway-proxy", "PAYMENTS_GATEWAY_PROXY", GatewayProxy::has_password, or_else)?)
 }
 
-/// Parses the arguments. An error says which line of the file or which variable the value came from.
+/// Parses the arguments. An error names the line of the file, or the variable, that the value came from.
 fn parse(command: Command, args: &[OsString], file: &ConfigFile) -> Result<ArgMatches, clap::Error> {
     command.try_get_matches_from(args).map_err(|error| {
         let place = in_variable(&error, &Cli::command(), args).or_else(|| file.locate(&error));
@@ -93,7 +93,7 @@ fn command_of(matches: &ArgMatches) -> Result<cli::Command, clap::Error> {
     Cli::from_arg_matches(matches).map(Cli::into_command)
 }
 
-/// Whether the command line or the environment has a flag.
+/// Whether the command line or the environment sets a flag.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     let source = matches.try_contains_id(id).ok().and_then(|_| matches.value_source(id));
     source.is_some_and(|source| source != ValueSource::DefaultValue)
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn other_commands_read_in_the_file_where_the_store_is() {
+    fn other_commands_find_the_place_of_the_store_in_the_file() {
         let text = "listen = '127.0.0.1:9'\ndata-dir = '/srv/shop'\nlog-format = 'json'\n";
         for args in [
             &["keys", "list"][..],
@@ -197,7 +197,7 @@ mod tests {
         let is_on_database =
             |args: &[&str]| read_with(text, args).unwrap().command.data().unwrap().database_url.is_some();
         assert!(is_on_database(&["keys", "list"]));
-        // What the command line says wins.
+        // The command line takes precedence.
         assert!(!is_on_database(&["keys", "list", "--data-dir", "/srv/shop"]));
         assert!(!is_on_database(&["check", "--data-dir", "/srv/shop"]));
     }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_value_in_the_file_exits_as_on_the_command_line() {
+    fn an_invalid_value_in_the_file_ends_the_command_as_one_on_the_command_line_does() {
         for (text, args) in [("fee-bps = 10001", &[][..]), ("", &["--fee-bps", "10001"])] {
             let error = read_with(text, args).unwrap_err().downcast::<clap::Error>().unwrap();
             assert_eq!(error.exit_code(), 2);

@@ -26,7 +26,7 @@ pub(crate) fn fault_of(error: &clap::Error) -> String {
     }
 }
 
-/// Describes an error by the environment variable that the value came from. `None` if it came from elsewhere.
+/// Describes an error by the environment variable of the value. `None` if the value came from elsewhere.
 pub(crate) fn in_variable(error: &clap::Error, command: &Command, args: &[OsString]) -> Option<String> {
     let flag = flag_of(error)?;
     let is_given = |arg: &OsString| {
@@ -40,7 +40,7 @@ pub(crate) fn in_variable(error: &clap::Error, command: &Command, args: &[OsStri
     Some(format!("{variable}: {}", fault_of(error)))
 }
 
-/// The variable of a flag that has a value now.
+/// The variable of a flag, if the variable has a value.
 fn variable_of<'c>(command: &'c Command, flag: &str) -> Option<&'c OsStr> {
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(flag));
     let variable = arg.and_then(Arg::get_env).filter(|variable| env::var_os(variable).is_some());

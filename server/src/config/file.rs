@@ -105,7 +105,7 @@ impl ConfigFile {
                 .into_iter()
                 .fold(command, |command, flag| command.mut_arg(&flag.id, |arg| arg.default_values(flag.values.clone())))
         };
-        // Where the store is stands in each command's own arguments. Nothing else of `serve` has a name that they have.
+        // `serve` shares only the arguments for the store's place with other commands.
         put(command).mut_subcommands(put)
     }
 
@@ -113,7 +113,7 @@ impl ConfigFile {
         self.flags.retain(|flag| !flag.name.starts_with("database-"));
     }
 
-    /// Describes clap's error by the flag's position. `None` if the flag is not from the file.
+    /// Describes clap's error by the flag's position in the file. `None` if the flag is not in the file.
     pub(crate) fn locate(&self, error: &clap::Error) -> Option<String> {
         let name = flag_of(error)?;
         let Flag { position, .. } = self.flags.iter().find(|flag| flag.name == name)?;
