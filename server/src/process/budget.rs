@@ -1,8 +1,8 @@
-//! A bounded amount that many share, such as memory, so that no holder takes it from the others.
+//! A bounded amount of something, such as memory, that holders share fairly.
 //!
-//! A holder gets more only while it then holds no more than what stays free. So a holder alone gets half of the budget, two get a
-//! third each, and the next one always finds something free. Nobody waits: whoever asks for too much is refused.
-//! (Deliveries wait for their permits instead, see `delivery::shares`.)
+//! A holder gets an amount only if it then holds at most as much as stays free. So a single holder gets half of the budget,
+//! two get a third each, and the next one always finds something free. Nobody waits: a request for too much is refused.
+//! (Deliveries wait for their permits instead: see `delivery::shares`.)
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -16,27 +16,27 @@ pub(crate) struct Budget<K> {
 }
 
 struct Shares<K> {
-    /// Negative while more is forced than there is.
+    /// Negative while holders were forced to exceed the budget.
     free: i64,
-    /// What each holder has; none that has nothing.
+    /// The amount of each holder, without those that hold nothing.
     held: HashMap<K, i64>,
 }
 
 impl<K: Clone + Eq + Hash> Budget<K> {
-    /// A budget of `at_most`, which these metrics show.
+    /// A budget of `at_most`, shown by these metrics.
     pub(crate) fn new(at_most: i64, metrics: BudgetMetrics) -> Arc<Self> {
-        // Several budgets may have one metric.
+        // Several budgets may share one metric.
         metrics.at_most.inc_by(at_most);
         Arc::new(Self { shares: Mutex::new(Shares { free: at_most, held: HashMap::new() }), metrics })
     }
 
-    /// Takes an amount. `None` if it is over the holder's share.
+    /// Takes an amount. `None` if it exceeds the holder's share.
     pub(crate) fn take(self: &Arc<Self>, holder: &K, amount: i64) -> Option<Held<K>> {
         let mut held = Held { budget: Arc::clone(self), holder: holder.clone(), amount: 0 };
         held.grow_to(amount).then_some(held)
     }
 
-    /// Takes an amount even if it is over the holder's share, for what can no longer be refused.
+    /// Takes an amount even if it exceeds the holder's share, for work that can no longer be refused.
     pub(crate) fn force(self: &Arc<Self>, holder: &K, amount: i64) -> Held<K> {
         self.shares.lock().add(holder, amount);
         self.metrics.held.inc_by(amount);
@@ -45,7 +45,7 @@ impl<K: Clone + Eq + Hash> Budget<K> {
 }
 
 impl<K: Clone + Eq + Hash> Shares<K> {
-    /// Whether a holder may have `more`. Whoever comes first may have everything, however little there is.
+    /// Whether a holder may take `more`. If nobody holds anything, it may take the whole budget.
     fn allows(&self, holder: &K, more: i64) -> bool {
         let held = self.held.get(holder).copied().unwrap_or_default();
         held + more <= self.free - more || (self.held.is_empty() && more <= self.free)
@@ -61,7 +61,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
     }
 }
 
-/// An amount of a budget. Dropping it gives the amount back.
+/// A part of a budget. Dropping it gives the part back.
 pub(crate) struct Held<K: Clone + Eq + Hash> {
     budget: Arc<Budget<K>>,
     holder: K,
@@ -69,7 +69,7 @@ pub(crate) struct Held<K: Clone + Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> Held<K> {
-    /// Takes more, until it is `amount`. Returns false, and takes nothing, if that is over the holder's share.
+    /// Grows the part to `amount`. Returns false and changes nothing if that exceeds the holder's share.
     pub(crate) fn grow_to(&mut self, amount: i64) -> bool {
         let more = amount - self.amount;
         if more <= 0 {
@@ -88,7 +88,7 @@ impl<K: Clone + Eq + Hash> Held<K> {
         true
     }
 
-    /// Gives a part back, so that `amount` remains.
+    /// Gives some of the part back, so that `amount` remains.
     pub(crate) fn shrink_to(&mut self, amount: i64) {
         let less = self.amount - amount;
         if less > 0 {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forced_counts_for_what_comes_after() {
+    fn a_forced_amount_counts_against_later_requests() {
         let metrics = BudgetMetrics::default();
         let budget = Budget::new(10, metrics.clone());
         let forced = budget.force(&1, 15);
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_stays_within_the_budget_and_all_of_it_is_given_back(
+        fn holders_never_exceed_the_budget_and_give_everything_back(
             steps in prop::collection::vec((0..4_u8, 0..60_i64, any::<bool>()), 0..200),
         ) {
             let metrics = BudgetMetrics::default();

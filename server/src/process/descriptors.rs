@@ -1,20 +1,20 @@
 //! File descriptors: the process's limit, and how it is divided.
 //!
-//! Every connection, webhook request and file of the store needs a descriptor. With one pool for all, idle connections
-//! could stop webhooks and the store, so each use has its own share.
+//! Every connection, webhook request and file of the store needs a descriptor. With one pool for all uses, idle connections
+//! could stop webhooks and the store. So each use has its own share.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::CommandError;
 
-/// For the store, the listening sockets, the runtime, the log and `/metrics`. An idle server has 17 open.
+/// Descriptors for the store, the listening sockets, the runtime, the log and `/metrics`. An idle server has 17 open.
 const RESERVED: usize = 48;
-/// With fewer, the server does not start.
+/// With fewer descriptors, the server does not start.
 const MIN_LIMIT: usize = 64;
 const MAX_PINGS: usize = 128;
-/// Limits the webhook requests in flight, even if there are more descriptors.
+/// Maximum webhook requests in flight, however many descriptors there are.
 const MAX_DELIVERIES: usize = 1024;
-/// The sandbox of a public server gets this part of the requests to endpoints, or one request.
+/// The sandbox of a public server gets one of this many parts of the requests to endpoints, but at least one request.
 const SANDBOX_PART: usize = 16;
 pub(crate) const DEFAULT_CONNECTIONS: usize = 4096;
 /// Default of `--max-connections-per-address`. Many phones share their carrier's address: 40 browsers open 6 connections
@@ -43,8 +43,8 @@ pub(crate) fn raise_limit() -> usize {
     limit.current.and_then(|descriptors| usize::try_from(descriptors).ok()).unwrap_or(usize::MAX)
 }
 
-/// Divides `limit` descriptors: `RESERVED` for the server itself, at most a quarter of the rest for webhook requests, as many
-/// for test pings and reusable connections to endpoints and gateways, and the others for clients.
+/// Divides `limit` descriptors: `RESERVED` for the server itself, at most a quarter of the rest for webhook requests, the
+/// same number for test pings and reusable connections to endpoints and gateways, and the others for clients.
 pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, CommandError> {
     if limit < MIN_LIMIT {
         return Err(format!(
@@ -73,7 +73,7 @@ pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, Command
 }
 
 impl Shares {
-    /// Takes the share of a sandbox, if there is one, from the requests to endpoints.
+    /// If there is a sandbox, moves its share of the requests to endpoints out of this one.
     pub(crate) fn divided(self, has_sandbox: bool) -> (Self, Option<Self>) {
         if !has_sandbox {
             return (self, None);

@@ -1,7 +1,7 @@
 //! File permissions: only the server's own user may read what it writes.
 //!
-//! A store holds webhook secrets in clear. Several parts create its files (journal, tree, backups, copies), so the umask
-//! of the process restricts them all. Files that are readable anyway, such as copies, are logged at start.
+//! A store contains webhook secrets in clear. Several parts create its files (journal, tree, backups, copies), so the umask
+//! of the process restricts them all. Files that others can read anyway, such as copied ones, are logged at start.
 
 use std::{
     fs, io,
@@ -23,7 +23,7 @@ pub(crate) fn share_with_others() {
     umask(Mode::from_raw_mode(0o022));
 }
 
-/// The files below a directory that other users can read. A directory they cannot enter is skipped.
+/// The files below a directory that other users can read. Skips a directory that they cannot enter.
 pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mode = fs::metadata(directory)?.permissions().mode();
     let mut found = Vec::new();

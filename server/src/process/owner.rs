@@ -1,9 +1,8 @@
-//! Root on another user's store.
+//! Lets root run commands on another user's store.
 //!
-//! A service has a user of its own. A file that root makes or replaces in its store would keep the service from starting. So a
-//! command that root runs acts as the store's owner: whatever makes a file, the tree included, it has the right owner from
-//! the beginning, even if the command is killed. Giving files away afterwards would need root to go through a directory that
-//! another user can change.
+//! A service has a user of its own. If root created or replaced a file in its store, the service could not start. So a
+//! command that root runs acts as the store's owner. Then every file has the right owner from the beginning, even if the
+//! command is killed. To give files away afterwards, root would have to walk a directory that another user can change.
 
 use std::{
     fs, io,
@@ -19,8 +18,8 @@ use rustix::{
 
 use crate::{cli::CommandError, log, store::embedded};
 
-/// If root runs this process, makes it act as the owner of these directories. No other thread may run yet: each thread has a
-/// user of its own, and gets that of the thread that starts it.
+/// If root runs this process, makes it act as the owner of these directories. Call it before any other thread starts: a
+/// thread has its own user, which it inherits from the thread that starts it.
 pub(crate) fn act_as_owner_of(directories: &[&Path]) -> Result<(), CommandError> {
     if !geteuid().is_root() {
         return Ok(());
@@ -48,7 +47,8 @@ pub(crate) fn act_as_owner_of(directories: &[&Path]) -> Result<(), CommandError>
     Ok(())
 }
 
-/// The user and the group that own the store in a directory; without a store the directory, or the nearest one above it.
+/// The user and the group that own the store in a directory. Without a store: the owners of the directory, or of its nearest
+/// ancestor that exists.
 fn owner_of(directory: &Path) -> Option<(u32, u32)> {
     let directory = absolute(directory).ok()?;
     let store = embedded::tree_in(&directory);
@@ -56,7 +56,7 @@ fn owner_of(directory: &Path) -> Option<(u32, u32)> {
     Some((found.uid(), found.gid()))
 }
 
-/// Returns a function that gives a replacement of this directory, with its contents, to this one's owner.
+/// Returns a function that gives a replacement of this directory, with its contents, to this directory's owner.
 pub(crate) fn keep_owner(directory: &Path) -> impl FnOnce(&Path) -> io::Result<()> + use<> {
     let owner = fs::metadata(directory).ok().map(|found| (found.uid(), found.gid()));
     move |made| match owner {
@@ -65,7 +65,7 @@ pub(crate) fn keep_owner(directory: &Path) -> impl FnOnce(&Path) -> io::Result<(
     }
 }
 
-/// Gives a directory to a user, who can change nothing in it before everything is given.
+/// Gives a directory to a user, its contents first. So the user can change nothing in it before everything is given.
 fn give(path: &Path, user: u32, group: u32) -> io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), user, group))?;

@@ -1,7 +1,7 @@
 //! Whether the server is reachable from other machines.
 //!
 //! A proxy on the same host may serve the internet from a loopback listener, so the listener alone does not decide. A server
-//! is local only if its base URL is loopback, too.
+//! is local only if its base URL is loopback too.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,9 +9,9 @@ use url::{Host, Url};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Programs of this machine: the base URL and the listener are both loopback.
+    /// Only programs of this machine can reach it: the base URL and the listener are both loopback.
     Local,
-    /// Other machines, perhaps through a proxy.
+    /// Other machines can reach it, perhaps through a proxy.
     Public,
 }
 
@@ -28,7 +28,7 @@ impl Reach {
     }
 }
 
-/// Whether a name is `localhost` or below it, which always means this machine (RFC 6761, section 6.3).
+/// Whether a name is `localhost` or one of its subdomains, which always mean this machine (RFC 6761, section 6.3).
 pub(crate) fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').as_bytes();
     let Some((before, last)) = name.split_at_checked(name.len().wrapping_sub(LOCALHOST.len())) else { return false };
@@ -42,7 +42,7 @@ pub(crate) fn is_local_host(host: &str) -> bool {
     host.parse().map_or_else(|_| is_local_name(host), is_loopback)
 }
 
-/// Whether an address means this machine, as an IPv4 address in IPv6 as well.
+/// Whether an address means this machine, also as an IPv4 address in IPv6.
 pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
