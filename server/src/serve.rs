@@ -40,7 +40,7 @@ use crate::{
 
 /// How long tasks and stores may take to close after the last request.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a start waits before it listens for a database that is silent, or whose tables it updates.
+/// How long a start waits before it listens although the database is silent or its tables are being updated.
 const SILENT_START: Duration = Duration::from_secs(5);
 
 pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
@@ -90,13 +90,13 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
                     let lasting = Arc::clone(&service);
                     Sandbox::start(&args, shares, opened, lasting, &metrics, present_sandbox, &tasks)?;
                 }
-                // One that the operator named may hold other things.
+                // A directory that the operator named may contain other things.
                 None if is_on_database || args.sandbox_dir.is_some() => {}
                 None => Disposable::remove_left(&args.sandbox_directory()?)?,
             }
             Ok::<_, CommandError>(service.offered_key().await)
         }));
-        // A server that its database keeps waiting listens meanwhile, and says that it does.
+        // If the database keeps the server waiting, the server listens meanwhile and says so.
         let at_once = tokio::select! {
             biased;
             started = &mut starting => Some(started.unwrap_or(Ok(None))?),
@@ -142,13 +142,13 @@ pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(
         closed?;
         tracing::info!("shut down");
     } else {
-        // Every acknowledged change is in the journal.
+        // The journal has every acknowledged change.
         tracing::warn!("shut down before all tasks ended and the store closed; no acknowledged change is lost");
     }
     started
 }
 
-/// Starts everything that works on the lasting store beside requests.
+/// Starts all workers on the lasting store.
 fn start_workers(
     args: &ServeArgs,
     lasting: &Lasting,
@@ -158,7 +158,7 @@ fn start_workers(
     tasks: &Tasks,
 ) -> Result<(), CommandError> {
     let service = &services.lasting;
-    // The command line opens a database itself, beside the servers.
+    // With a database, the command line opens the store itself, besides the servers.
     if args.data.database_url.is_none() {
         let data_dir = &args.data.data_dir;
         let admin = admin_socket::bind(data_dir)
@@ -211,7 +211,7 @@ fn service(
     Ok(Service::new(store, ambient, Arc::new(sender), gateways, settings, metrics, tracker.clone()))
 }
 
-/// Prints what it is sent in a thread of its own, because the parent process may have closed our output, or read none of it.
+/// Prints lines in a thread of its own, because the parent process may have closed our output, or may not read it.
 fn printer() -> mpsc::Sender<String> {
     let (printer, texts) = mpsc::channel::<String>();
     let print = move || {

@@ -1,7 +1,7 @@
 //! A disposable store: an empty one replaces it when it is a day old or too large.
 //!
-//! A store never shrinks, because its journal is kept and nothing leaves a list. So strangers write to a disposable one. Its
-//! directory is named for the time at which it began, `sandbox/1764000000000`. A start removes every other one.
+//! A store never shrinks, because its journal is kept and lists only grow. So strangers write to a disposable store. The name
+//! of its directory is the time at which it began, such as `sandbox/1764000000000`. A start removes all other stores.
 
 use std::{
     fs, io,
@@ -29,16 +29,16 @@ use crate::{
 
 /// The longest life of a store.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often its size and age are checked.
+/// How often the store's size and age are checked.
 const EVERY: Duration = Duration::from_secs(1);
 /// How long to wait before the next try, if a new store cannot be made.
 const REST: Duration = Duration::from_secs(30);
-/// How long uses of a store may take when the server stops.
+/// How long requests and workers may still use a store when the server stops.
 const LAST_USES: Duration = Duration::from_secs(30);
-/// How often to try to remove a store's directory. Its archiver may be writing its last file.
+/// How many times to try to remove a store's directory. Its archiver may still be writing a file.
 const REMOVALS: usize = 100;
 
-/// A place for disposable stores, of which one is present.
+/// A place for disposable stores. One of them is present.
 pub(crate) struct Disposable {
     directory: PathBuf,
     max_bytes: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Disposable {
 
 /// A disposable store that is open.
 pub(crate) struct Present {
-    /// Each use has the store, which stays open for it, even if it is replaced meanwhile.
+    /// Each user of the store has a handle. The store stays open for it, even if another store replaces it.
     store: EmbeddedStore,
     closing: Closing,
     directory: PathBuf,
@@ -58,8 +58,8 @@ pub(crate) struct Present {
 }
 
 impl Disposable {
-    /// Opens the store that an earlier run left in a directory, or begins a new one if that is due or does not open. Removes
-    /// all others. Fails if another server has the directory.
+    /// Opens the store that an earlier run left in a directory. Begins a new one if that store is due for replacement or does
+    /// not open. Removes all others. Fails if another server uses the directory.
     pub(crate) async fn open(
         directory: PathBuf,
         max_bytes: u64,
@@ -91,12 +91,12 @@ impl Disposable {
         Ok((Self { directory, max_bytes, workspace, ambient, gauges }, present))
     }
 
-    /// The developer whose records it is for.
+    /// The developer whose records this store is for.
     pub(crate) fn developer(&self) -> &DeveloperId {
         &self.workspace.developer_id
     }
 
-    /// Waits until a store is due, and begins the one that replaces it.
+    /// Waits until a store is due for replacement, and begins the next one.
     pub(crate) async fn next(&self, present: &Present) -> Present {
         let mut ticks = interval(EVERY);
         loop {
@@ -120,7 +120,7 @@ impl Disposable {
         }
     }
 
-    /// Removes the stores that an earlier run left, on a server that has no disposable store.
+    /// Removes the stores of an earlier run, on a server that has no disposable store now.
     pub(crate) fn remove_left(directory: &Path) -> io::Result<()> {
         match fs::remove_dir_all(directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -131,14 +131,14 @@ impl Disposable {
 
 impl Present {
     fn open(directory: &Path, begun: Timestamp, ambient: &Arc<dyn Ambient>) -> Result<Self, OpenError> {
-        // The operator's metrics count the lasting store's commits only.
+        // The operator's metrics count only the lasting store's commits.
         let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), |_, _| ())?;
         Ok(Self { store, closing, directory: directory.to_owned(), begun })
     }
 
-    /// Begins a store with the sandbox's workspace. If that fails, nothing is left of it: the disk may be full.
+    /// Begins a store with the sandbox's workspace. If that fails, removes it: the disk may be full.
     async fn begin(directory: &Path, workspace: &Workspace, ambient: &Arc<dyn Ambient>) -> Result<Self, OpenError> {
-        // Later than every earlier store, even if the clock stepped back.
+        // The new name is later than those of all earlier stores, even if the clock stepped back.
         let last = left_in(directory)?.last().map_or(i64::MIN, |(begun, _)| begun.as_millis());
         let now = ambient.now();
         let begun = Timestamp::from_millis(now.as_millis().max(last.saturating_add(1))).unwrap_or(now);
@@ -157,12 +157,12 @@ impl Present {
         self.store.store()
     }
 
-    /// Closes the store when nobody uses it any more, on a server that stops.
+    /// Closes the store of a stopping server when nobody uses it any more.
     pub(crate) fn close(self) {
         self.close_within(LAST_USES);
     }
 
-    /// Closes the store when nobody uses it any more, or leaves it open if that takes longer than `at_most`.
+    /// Closes the store when nobody uses it any more. If that takes longer than `at_most`, leaves it open.
     fn close_within(self, at_most: Duration) {
         let begun = Instant::now();
         while self.store.is_used() && begun.elapsed() < at_most {
@@ -174,7 +174,7 @@ impl Present {
         }
     }
 
-    /// Removes the store when nobody uses it any more. Its engine would stop the process if its journal vanished earlier.
+    /// Removes the store when nobody uses it any more. If its journal vanished earlier, its engine would stop the process.
     pub(crate) fn remove(self) {
         let directory = self.directory.clone();
         self.close_within(Duration::MAX);
@@ -199,12 +199,12 @@ fn left_in(directory: &Path) -> io::Result<Vec<(Timestamp, PathBuf)>> {
 }
 
 fn is_due(begun: Timestamp, now: Timestamp, bytes: u64, max_bytes: u64) -> bool {
-    // If the clock is set back, the store lives at most one life longer.
+    // If the clock is set back, the store lives longer, but at most twice its usual life.
     let age = now.as_millis().abs_diff(begun.as_millis());
     bytes > max_bytes || u128::from(age) >= LIFE.as_millis()
 }
 
-/// The length of all files below a directory. A file that is removed meanwhile counts as nothing.
+/// The length of all files below a directory. A file that is removed during the count has length zero.
 fn bytes_in(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {

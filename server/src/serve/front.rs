@@ -27,7 +27,7 @@ pub(super) struct Front {
     pub(super) base_url: String,
     pub(super) reach: Reach,
     pub(super) shares: Shares,
-    /// The share of the sandbox, if it has a store of its own: on a public server it is open to everyone.
+    /// The share of the sandbox if it has a store of its own, as on a public server with an open sandbox.
     pub(super) own_sandbox: Option<Shares>,
 }
 

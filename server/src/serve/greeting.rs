@@ -1,4 +1,4 @@
-//! What the server prints at start below its address: where everything is and the first steps.
+//! What the server prints after its address at start: where everything is, and the first steps.
 
 use std::path::absolute;
 
@@ -24,7 +24,7 @@ impl Greeting<'_> {
         }
     }
 
-    /// The flag with which a command finds the data from anywhere.
+    /// The flag by which a command finds the data from any directory.
     fn flag(&self) -> String {
         match &self.data {
             Location::Directory(_) => format!(" --data-dir '{}'", self.place().replace('\'', r"'\''")),

@@ -37,7 +37,7 @@ enum Main {
 }
 
 impl Lasting {
-    /// Opens the store. A database may be away: [`database_opens`](Self::database_opens) waits for it.
+    /// Opens the store. A database may be unavailable: [`database_opens`](Self::database_opens) waits for it.
     pub(super) fn open(
         location: Location,
         mut ambient: Arc<dyn Ambient>,
@@ -62,8 +62,8 @@ impl Lasting {
         Ok(Self { store, main, ambient })
     }
 
-    /// Waits until the store's database, if it has one, is there and can be used. `waits` is told that it was not at once.
-    /// Fails if a person must mend something.
+    /// Waits until the store's database, if it has one, can be used. Notifies `waits` if that is not immediately so. Fails if
+    /// a person must repair something.
     pub(super) fn database_opens(
         &self,
         waits: Arc<Notify>,

@@ -1,7 +1,7 @@
-//! The sandbox of a public server: a service of its own on a disposable store, with a dispatcher and workers of its own.
+//! The sandbox of a public server: its own service on a disposable store, with its own dispatcher and workers.
 //!
-//! Strangers use it, so it has its own few delivery permits, and nothing in it waits for a live payment or makes one wait. When
-//! an empty store replaces the present one, another service begins on it. The one before ends what it has in flight.
+//! Strangers use it. So it has its own few delivery permits, and neither it nor a live payment waits for the other. When an
+//! empty store replaces the present one, a new service begins on it. The old service finishes its work in flight.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -25,11 +25,11 @@ use crate::{
     service::{self, Claims, Service},
 };
 
-/// What the services on its successive stores share.
+/// What the services on successive stores share.
 pub(super) struct Sandbox {
     lasting: Arc<Service>,
     sender: Arc<Sender>,
-    /// How many deliveries may be in flight.
+    /// Maximum deliveries in flight.
     permits: usize,
     claims: Arc<Claims>,
     metrics: Metrics,
@@ -46,7 +46,7 @@ struct Running {
 }
 
 impl Sandbox {
-    /// Starts the sandbox on a store, which ends with the server's tasks.
+    /// Starts the sandbox on a store. It ends with the server's tasks.
     pub(super) fn start(
         args: &ServeArgs,
         shares: Shares,
@@ -72,8 +72,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Replaces the store whenever it is due, and ends as the server does: no delivery starts after `stopping`, those in flight
-    /// get `drain`, and requests use the store until `ending`.
+    /// Replaces the store whenever it is due. Ends as the server does: no delivery starts after `stopping`, deliveries in
+    /// flight get `drain`, and requests use the store until `ending`.
     async fn run(self, mut running: Running, stopping: CancellationToken, ending: CancellationToken, drain: Duration) {
         loop {
             let next = tokio::select! {
@@ -103,7 +103,7 @@ impl Sandbox {
 }
 
 impl Running {
-    /// Ends its workers and the deliveries in flight, and then its store.
+    /// Ends the service's workers, then its deliveries in flight, and then its store.
     async fn end(mut self, store: fn(Present)) {
         self.workers.shutdown().await;
         self.dispatcher.close().await;

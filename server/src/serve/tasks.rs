@@ -1,8 +1,8 @@
 //! The tasks of a running server, and their shutdown order.
 //!
-//! 1. `stopping` is cancelled: no request and no delivery starts, and those in flight may finish.
+//! 1. `stopping` is cancelled: no request and no delivery starts, but those in flight may finish.
 //! 2. `ending` is cancelled: the workers end, each at its next await point. The next start resumes their work.
-//! 3. Tasks that requests spawned run to completion, such as a refund whose client has disconnected.
+//! 3. Tasks that requests spawned run to their end, such as a refund whose client has disconnected.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn end_cancels_workers_and_waits_for_tasks_of_requests() {
+    async fn the_end_cancels_workers_and_waits_for_tasks_of_requests() {
         let tasks = Tasks::default();
         let has_ended = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&has_ended);

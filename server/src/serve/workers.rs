@@ -10,7 +10,7 @@ use crate::{
     service::Service,
 };
 
-/// The workers of the lasting service. None of them ends by itself.
+/// The workers of the lasting service. They run until they are cancelled.
 pub(crate) fn of(
     service: &Arc<Service>,
     dispatcher: &Arc<Dispatcher>,
@@ -30,8 +30,8 @@ pub(crate) fn of(
     ]
 }
 
-/// The workers of a sandbox's service. It asks no gateway, its keys are in the lasting store, and its records are dropped with
-/// their store.
+/// The workers of a sandbox's service. It calls no gateway, its keys are in the lasting store, and its records are dropped
+/// with their store.
 pub(crate) fn of_sandbox(
     service: &Arc<Service>,
     dispatcher: &Arc<Dispatcher>,

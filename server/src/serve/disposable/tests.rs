@@ -32,7 +32,7 @@ impl Ambient for Clock {
     }
 }
 
-/// A directory, a clock at hour 0, and what is counted.
+/// A directory, a clock at hour 0, and gauges.
 struct Place {
     directory: tempfile::TempDir,
     clock: Arc<Clock>,
@@ -75,12 +75,12 @@ impl Place {
     }
 }
 
-/// Whether a store is not replaced at once.
+/// Whether a store is not replaced immediately.
 async fn stays(sandbox: &Disposable, store: &Present) -> bool {
     timeout(Duration::from_millis(500), sandbox.next(store)).await.is_err()
 }
 
-/// Marks a store, to know it again.
+/// Marks a store, to recognise it later.
 async fn mark(store: &Present) {
     let other =
         Workspace { version: 0, id: WorkspaceId::new(Slot::FIRST, at(1), [2; RANDOM_BYTES]), ..Place::workspace() };
@@ -95,7 +95,7 @@ async fn is_marked(store: &Present) -> bool {
 }
 
 #[tokio::test]
-async fn a_start_goes_on_with_the_last_store_and_removes_all_others() {
+async fn a_start_opens_the_last_store_again_and_removes_all_others() {
     let place = Place::new();
     let (_, store) = place.open(u64::MAX).await;
     assert!(!is_marked(&store).await);
@@ -137,7 +137,7 @@ async fn a_start_begins_a_new_store_if_the_last_is_old_or_too_large_or_does_not_
 }
 
 #[tokio::test]
-async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_more() {
+async fn a_due_store_is_replaced_and_is_removed_when_nobody_uses_it_any_more() {
     let place = Place::new();
     let (sandbox, first) = place.open(u64::MAX).await;
     mark(&first).await;
@@ -155,7 +155,7 @@ async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_mor
     drop(in_use);
     removed.await.unwrap();
     assert_eq!(place.begun(), [at(24)]);
-    // The clock steps back by two days. The next store's name is still the later one.
+    // The clock steps back by two days. The next store's name is still later than the last one's.
     place.clock.set(-24);
     let third = sandbox.next(&second).await;
     assert_eq!(third.begun, at(24).plus_millis(1));
@@ -164,7 +164,7 @@ async fn a_store_that_is_due_is_replaced_and_removed_when_nobody_uses_it_any_mor
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_replaced_stays_in_use_and_nothing_is_left_of_the_other() {
+async fn a_store_that_cannot_be_replaced_stays_in_use_and_the_failed_one_is_removed() {
     let place = Place::new();
     let (sandbox, store) = place.open(u64::MAX).await;
     mark(&store).await;
@@ -182,7 +182,7 @@ async fn a_store_that_cannot_be_replaced_stays_in_use_and_nothing_is_left_of_the
 }
 
 #[test]
-fn the_length_of_a_directory_is_that_of_all_files_below_it() {
+fn the_length_of_a_directory_is_the_sum_of_its_files() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(bytes_in(&directory.path().join("nothing")), 0);
     fs::create_dir(directory.path().join("below")).unwrap();
@@ -192,7 +192,7 @@ fn the_length_of_a_directory_is_that_of_all_files_below_it() {
 }
 
 #[test]
-fn a_server_without_a_disposable_store_removes_what_is_left_of_one() {
+fn a_server_without_a_disposable_store_removes_those_of_an_earlier_run() {
     let directory = tempfile::tempdir().unwrap();
     let left = directory.path().join("sandbox");
     Disposable::remove_left(&left).unwrap();
@@ -204,7 +204,7 @@ fn a_server_without_a_disposable_store_removes_what_is_left_of_one() {
 }
 
 #[test]
-fn a_store_is_due_when_it_is_a_day_old_by_a_clock_that_may_step_or_too_large() {
+fn a_store_is_due_when_it_is_too_large_or_a_day_old_even_if_the_clock_steps() {
     assert!(!is_due(at(0), at(0), 100, 100));
     assert!(is_due(at(0), at(0), 101, 100));
     assert!(!is_due(at(0), at(23), 0, 100));
