@@ -1,7 +1,7 @@
-//! The applier: brings what is durable, shown and answered to the tree.
+//! The applier: writes durable batches, whose callers have their answers, to the tree.
 //!
-//! It is a thread of its own. It lets batches gather in the overlay, because they write many of the same keys, and then
-//! applies all of them together, in the order of their keys.
+//! It has a thread of its own. It lets batches gather in the overlay, because they often write the same keys. Then it applies
+//! all of them together, in the order of their keys.
 
 use std::{
     error::Error,
@@ -19,36 +19,36 @@ use crate::{
     writes::Writes,
 };
 
-/// How long batches gather at most.
+/// The longest time for which batches gather.
 const GATHERED_FOR: Duration = Duration::from_secs(1);
-/// After about this many bytes the tree writes. By itself it would at 8 MiB, with so much to write at once that the journal's
-/// next syncs wait for the disk. Each write wakes all of sled's threads.
+/// The tree is flushed after about this many bytes. sled would flush at 8 MiB, and such a long write delays the journal's
+/// next syncs. Each flush wakes all of sled's threads.
 const FLUSHED_AT_BYTES: usize = 256 * 1024;
 
-/// The committer's handle of the applier. Dropping it ends the applier, once everything is applied.
+/// The committer's handle of the applier. Dropping it ends the applier once everything is applied.
 pub(crate) struct Applier {
     shared: Arc<Shared>,
     pub(crate) worker: Worker<Arc<Shared>>,
 }
 
-/// What both sides of the applier know.
+/// The state that both sides of the applier share.
 pub(crate) struct Shared {
     overlay: Overlay,
     file: Arc<TreeFile>,
     stop: Arc<Stop>,
     state: Mutex<State>,
     changed: Condvar,
-    /// How many bytes gather before they are applied. Twice as many may be in the overlay.
+    /// How many bytes gather before they are applied. The overlay may have twice as many.
     gathered_bytes: usize,
 }
 
 #[derive(Default)]
 struct State {
-    /// The size of the writes that have gathered, also of those that later ones have replaced.
+    /// The size of the gathered writes, including those that later writes have replaced.
     gathered: usize,
-    /// Since when there are any.
+    /// When the first of the gathered writes came.
     since: Option<Instant>,
-    /// What is left of the writes that are being applied.
+    /// The size of the writes that are being applied and not yet applied.
     left: usize,
     wants_sync: bool,
     /// The last entry that the tree had at its last sync.
@@ -58,7 +58,7 @@ struct State {
 }
 
 impl Applier {
-    /// Starts the applier. The overlay may hold this many bytes.
+    /// Starts the applier, for an overlay of at most this many bytes.
     pub(crate) fn start(
         overlay: Overlay,
         file: Arc<TreeFile>,
@@ -72,7 +72,7 @@ impl Applier {
         Ok((Self { shared, worker }, thread))
     }
 
-    /// Reports that `bytes` more are in the overlay. Waits while there are too many.
+    /// Reports that the overlay has `bytes` more. Waits while it has too many.
     pub(crate) fn gathered(&self, bytes: usize) {
         let mut state = self.shared.lock();
         let is_first = state.gathered == 0;
@@ -94,7 +94,7 @@ impl Applier {
         state.gathered + state.left
     }
 
-    /// Asks for a sync of the tree after all batches so far.
+    /// Requests a sync of the tree after all batches so far.
     pub(crate) fn begin_sync(&self) {
         self.shared.lock().wants_sync = true;
         self.shared.changed.notify_all();
@@ -105,7 +105,7 @@ impl Applier {
         self.shared.lock().synced
     }
 
-    /// Waits until the tree has all batches so far on the disk. False if the engine has stopped.
+    /// Waits until a sync of the tree covers all batches so far. Returns false if the engine has stopped.
     #[must_use]
     pub(crate) fn sync(&self) -> bool {
         self.begin_sync();
@@ -116,7 +116,7 @@ impl Applier {
         !state.has_ended
     }
 
-    /// Waits for the applier to get on.
+    /// Waits until the applier makes progress.
     fn wait<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         match self.worker {
             Worker::Thread => self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -144,7 +144,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is work. False if there will be none.
+    /// Waits until there is work. Returns false if none will come.
     fn wait_for_work(&self) -> bool {
         let mut state = self.lock();
         loop {
@@ -162,7 +162,7 @@ impl Shared {
         }
     }
 
-    /// Applies what has gathered, and syncs the tree if that is wanted. False if the engine has stopped.
+    /// Applies the gathered batches, and syncs the tree if requested. Returns false if the engine has stopped.
     fn go_on(&self) -> bool {
         let apply = || self.apply().map_err(|(what, error)| self.stop.stop(what, &*error));
         let done = self.stop.on_panic(apply).is_some_and(|outcome| outcome.is_ok());
@@ -239,7 +239,7 @@ mod tests {
         tree::Tree,
     };
 
-    /// An applier without a thread, that may let 100 bytes gather. What it applies, it applies while somebody waits for it.
+    /// An applier without a thread, which lets 100 bytes gather. It applies batches while somebody waits for it.
     fn applier() -> (tempfile::TempDir, Overlay, Applier) {
         let directory = tempfile::tempdir().unwrap();
         let (disk, path): (Arc<dyn Disk>, _) = (SystemDisk::shared(), directory.path().join("tree"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_limit_gathers_and_whoever_brings_more_waits_until_it_is_applied() {
+    fn batches_gather_up_to_twice_the_limit_and_the_next_one_waits_for_the_applier() {
         let (_directory, _overlay, applier) = applier();
         for (more, gathered) in [(60, 60), (60, 120), (60, 180), (20, 200)] {
             applier.gathered(more);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_applies_what_has_gathered_or_syncs_and_without_either_there_is_none() {
+    fn a_step_applies_gathered_batches_or_syncs_and_there_is_no_other() {
         let (_directory, overlay, applier) = applier();
         assert!(!applier.worker.step());
         overlay.push(7, Writes::from([(b"key".to_vec(), Some(b"value".to_vec()))]));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_brings_more_waits_for_what_is_being_applied_too() {
+    fn a_batch_waits_also_for_the_bytes_that_are_being_applied() {
         let (_directory, _overlay, applier) = applier();
         applier.shared.lock().left = 140;
         applier.gathered(60);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_has_work_when_enough_or_long_enough_has_gathered_or_a_sync_is_wanted_and_at_the_end() {
+    fn the_thread_works_after_enough_bytes_or_time_or_for_a_sync_or_the_end() {
         let (_directory, _overlay, applier) = applier();
         let has_work = |state| {
             *applier.shared.lock() = state;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_hears_of_the_first_batch_and_of_the_one_that_is_enough() {
+    fn the_thread_wakes_for_the_first_batch_and_for_the_one_that_reaches_the_limit() {
         let (_directory, _overlay, applier) = applier();
         let hears = |gathered_before, more| {
             let shared = Arc::clone(&applier.shared);
@@ -325,7 +325,7 @@ mod tests {
                 !shared.changed.wait_timeout(state, Duration::from_millis(500)).unwrap().1.timed_out()
             });
             is_waiting.recv().unwrap();
-            // This takes the lock, which the thread gives up when it waits.
+            // This takes the lock, which the thread releases when it waits.
             applier.gathered(more);
             thread.join().unwrap()
         };

@@ -1,11 +1,11 @@
 //! Backs up an open database.
 //!
-//! The tree is copied while commits go on, so its entries are of different moments; the journal entries in between are
-//! added. They say what a value became, not how it changed, so applying them in order makes every value what it was at the
-//! end of the copy, whichever moment it was read at. Nothing waits for the copy.
+//! The tree is copied while commits go on, so its entries are from different moments. So the backup also has the journal
+//! entries of that time. An entry says what a value became, not how it changed. So applying the entries in order gives every
+//! value its state at the end of the copy, whenever the value was read. Nothing waits for the copy.
 //!
-//! A backup is a directory: `records` (the tree's entries, in checksummed pieces of the journal's form), `journal` (the
-//! entries in between) and `backup.json`, which is written last: without it the backup is not whole.
+//! A backup is a directory with `records` (the tree's entries, in checksummed pieces of the journal's form), `journal` (the
+//! entries of the time of the copy) and `backup.json`. The last is written last: without it the backup is not whole.
 
 use std::{
     io,
@@ -30,29 +30,29 @@ use crate::{
 
 pub(crate) const MANIFEST: &str = "backup.json";
 pub(crate) const RECORDS: &str = "records";
-/// How many bytes a put has beside its key and its value.
+/// How many bytes a put has in addition to its key and its value.
 const PUT_BYTES: usize = 9;
-/// How many bytes of records make a piece.
+/// At how many bytes of records a piece ends.
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// The content of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of the layout of its records.
+    /// The version of the records' layout.
     pub(crate) format: u32,
     /// The number of the journal entry before those in the backup.
     pub from: u64,
     /// The number of the last journal entry in the backup.
     pub to: u64,
     pub(crate) pieces: u64,
-    /// How many keys its records have. Its journal adds and removes some.
+    /// How many keys the records have. The journal adds and removes some.
     pub(crate) records: u64,
     pub(crate) bytes: u64,
     pub(crate) lines: Lines,
 }
 
 impl Manifest {
-    /// Reads the manifest of a backup, which must be whole.
+    /// Reads the manifest of a whole backup.
     pub(crate) fn read(disk: &dyn Disk, backup: &Path) -> Result<Self, BackupError> {
         let json = disk::read(disk, &backup.join(MANIFEST)).ok();
         json.and_then(|json| serde_json::from_slice(&json).ok()).ok_or_else(|| BackupError::NotWhole {
@@ -68,7 +68,7 @@ pub(crate) struct Copier {
     pub(crate) overlay: Overlay,
     pub(crate) journal: PathBuf,
     pub(crate) retention: Arc<Retention>,
-    /// The database is being closed, and must not wait for a copy under way.
+    /// Whether the database is being closed. It must not wait for a running copy.
     pub(crate) is_closing: Arc<AtomicBool>,
 }
 
@@ -90,18 +90,18 @@ impl Copier {
     fn fill(&self, directory: &Path) -> Result<Manifest, BackupError> {
         let disk = &*self.disk;
         let between = directory.join(journal::DIRECTORY);
-        // Before anything else: a caller that gives up removes the directory, which must not be made again.
+        // First of all: a caller that gives up removes the directory, and then it must not be created again.
         whole_file::create_directory(disk, &between)?;
         let copying = self.retention.copy_after(|| self.overlay.tree.number(APPLIED))?;
         let from = copying.after;
         self.refuse_without_room(directory, from)?;
         let (pieces, bytes, records) = self.copy_tree(&directory.join(RECORDS))?;
-        // A batch is shown before any of it is in the tree, so the copy has read nothing of a later one.
+        // A batch is visible before any of it is in the tree, so the copy has read nothing of a later batch.
         let to = self.overlay.last();
         self.copy_journal(&between, from, to)?;
         let (format, lines) = (self.overlay.tree.layout.format(), journal::lines(disk, &self.journal)?);
         let manifest = Manifest { format, from, to, pieces, records, bytes, lines };
-        // The manifest makes the backup whole, so the other names must be durable before it.
+        // The manifest makes the backup whole, so all other names must be durable before it.
         disk.sync_directory(directory)?;
         let json = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
         whole_file::write(disk, &directory.join(MANIFEST), &json)?;
@@ -109,10 +109,10 @@ impl Copier {
         Ok(manifest)
     }
 
-    /// Refuses a disk that has too little room for a copy with the journal after an entry.
+    /// Refuses a disk with too little room for a copy and for the journal after an entry.
     fn refuse_without_room(&self, directory: &Path, from: u64) -> Result<(), BackupError> {
         let free = self.disk.free(directory)?;
-        // Counting reads the whole tree. Its files have about as many bytes as a copy, or more.
+        // Counting would read the whole tree. Its files have at least about as many bytes as a copy.
         if free / 2 >= self.overlay.tree.store.bytes()? + journal::FILE_BYTES {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl Copier {
             needed += (bytes_of(&writes) + writes.len() * PUT_BYTES) as u64;
             Ok(())
         })?;
-        // Commits go on meanwhile.
+        // Commits go on during the copy.
         needed += needed / 8;
         match needed > free {
             true => Err(BackupError::NoRoom { directory: directory.to_owned(), needed, free }),
@@ -133,7 +133,7 @@ impl Copier {
         }
     }
 
-    /// Returns the numbers of pieces, of their bytes and of records.
+    /// Copies the tree. Returns the number of pieces, their bytes, and the number of records.
     fn copy_tree(&self, path: &Path) -> Result<(u64, u64, u64), BackupError> {
         let mut pieces = Pieces::create(&*self.disk, path, 1)?;
         let (mut piece, mut bytes, mut records) = (Writes::new(), 0, 0);
@@ -182,7 +182,7 @@ pub(crate) fn refuse_if_used(disk: &dyn Disk, directory: &Path) -> Result<(), Ba
     }
 }
 
-/// Removes what a copy that failed has made of a directory.
+/// Removes what a failed copy has written to a directory.
 fn remove_part(disk: &dyn Disk, directory: &Path, was_there: bool) -> io::Result<()> {
     if !was_there {
         return whole_file::remove_directory(disk, directory);
@@ -206,7 +206,7 @@ mod tests {
         writes::{COMMITTED_AT, FORMAT, set_number},
     };
 
-    /// Copies a database with a journal in this directory.
+    /// A copier of a database whose journal is in this directory.
     fn copier(overlay: Overlay, journal: PathBuf) -> Copier {
         let (retention, is_closing) = (Arc::default(), Arc::default());
         Copier { disk: SystemDisk::shared(), overlay, journal, retention, is_closing }
@@ -243,11 +243,11 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_reports_the_changes_after_its_time_or_entry_whatever_the_clock_said() {
+    fn a_restore_reports_the_changes_that_it_left_out_even_if_the_clock_stepped() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
         let mut journal = Journal::create(&SystemDisk::shared(), &within("journal")).unwrap();
-        // An earlier version recorded times as its clock gave them, also when the clock stepped back.
+        // An earlier version recorded the clock's times even if the clock stepped back.
         for millis in [1_000, 9_000, 2_000, 3_000] {
             let mut writes = Writes::new();
             set_number(&mut writes, COMMITTED_AT, millis);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_ends_before_the_backup_or_begins_behind_it_is_refused_and_one_that_meets_it_is_counted() {
+    fn a_journal_must_meet_the_backup_and_its_later_changes_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
         let disk = SystemDisk::shared();
@@ -318,12 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_of_a_copy_ends_behind_the_entry_that_makes_it_longer_than_a_mebibyte() {
+    fn a_piece_of_a_copy_ends_after_the_entry_that_makes_it_exceed_a_mebibyte() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name| directory.path().join(name);
         let disk = SystemDisk::shared();
         let tree = Tree::open(&SystemDisk, &within("tree"), &Plain::shared()).unwrap();
-        // Each entry has two bytes of key.
+        // The key of each entry has two bytes.
         for (key, length) in [(b"aa", PIECE_BYTES / 2 - 2), (b"bb", PIECE_BYTES / 2 - 2), (b"cc", 0), (b"dd", 1)] {
             tree.apply(&Writes::from([(key.to_vec(), Some(vec![0; length]))])).unwrap();
         }

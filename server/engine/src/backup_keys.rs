@@ -10,16 +10,16 @@ use crate::{
     writes::APPLIED,
 };
 
-/// Reads a whole backup and passes each key of the database that a restore makes of it to `each`, once, in no order.
+/// Reads a whole backup. Passes each key of the database that a restore would make to `each`, once, in no order.
 ///
-/// It holds one entry of the backup in memory at a time, and the keys that were written while the backup was made.
+/// In memory are one entry of the backup at a time, and the keys that were written during the backup.
 ///
 /// # Errors
 /// If the backup cannot be read or is not whole.
 pub fn backup_keys(backup: &Path, mut each: impl FnMut(&[u8])) -> Result<(), BackupError> {
     let disk = &SystemDisk;
     let manifest = Manifest::read(disk, backup)?;
-    // Whether the journal leaves a key there, whatever the records have of it.
+    // Whether the journal leaves each key there. It overrides the records.
     let mut rewritten = BTreeMap::new();
     let journal = file_in(&backup.join(DIRECTORY), manifest.from + 1);
     let last = journal::read_pieces(disk, &journal, manifest.from + 1, |writes| {
@@ -36,7 +36,7 @@ pub fn backup_keys(backup: &Path, mut each: impl FnMut(&[u8])) -> Result<(), Bac
         return Err(BackupError::NotWhole { backup: backup.to_owned(), what: "it holds less than it says" });
     }
     rewritten.iter().filter(|(_, is_there)| **is_there).for_each(|(key, _)| each(key));
-    // A restore writes it.
+    // A restore writes this key.
     each(APPLIED);
     Ok(())
 }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_backup_are_those_of_the_database_that_is_restored_from_it() {
+    fn a_backup_has_the_keys_of_the_database_restored_from_it() {
         let directory = tempfile::tempdir().unwrap();
         let within = |name: &str| directory.path().join(name);
         let keys_of = |name: &str| {
@@ -75,7 +75,7 @@ mod tests {
         let (database, closing) = Options::new(within("store"), Plain).open().unwrap();
         let commit = |change| commit(&database, change);
         commit(|view| ["a", "b", "c"].into_iter().for_each(|key| view.put(key, key)));
-        // Some of it may be in the tree by now, and some only in the journal.
+        // Some of these changes may be in the tree by now, and others only in the journal.
         commit(|view| {
             view.remove("b");
             view.put("c", "again");

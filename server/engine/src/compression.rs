@@ -1,17 +1,17 @@
 //! Compresses the long values of the tree.
 //!
-//! The tree writes a value three times until its leaf has been split behind it, and a start after a crash reads everything
-//! that was written since the last one. LZ4 halves JSON in less time than it takes to write that half. The journal holds
-//! values as they are: its closed files are compressed as a whole, to far less.
+//! The tree writes a value up to three times until its leaf has been split, and a start after a crash reads everything
+//! written since the last sync. LZ4 halves JSON in less time than writing that half takes. The journal does not compress
+//! values: its closed files are compressed as a whole, to much less.
 
 use lz4_flex::block::{compress_prepend_size, decompress as lz4_decompress, uncompressed_size};
 
-/// The first byte of a compressed value. A value with another first byte is stored as it is.
+/// The first byte of a compressed value. A value with another first byte is not compressed.
 const COMPRESSED: u8 = 1;
-/// LZ4 makes no value smaller than its 255th part; a length beyond that is damage.
+/// LZ4 makes a value at most 255 times smaller. A length beyond that is damage.
 const MAX_RATIO: usize = 255;
 
-/// A shorter value is stored as it is, if its first byte allows it: little would be saved.
+/// A shorter value is not compressed unless its first byte requires it: that would save little.
 const SHORT: usize = 512;
 
 pub(crate) fn compress(value: &[u8]) -> Vec<u8> {
@@ -21,7 +21,7 @@ pub(crate) fn compress(value: &[u8]) -> Vec<u8> {
     [&[COMPRESSED], &*compress_prepend_size(value)].concat()
 }
 
-/// Returns the value that was stored; an error says what is wrong with it.
+/// Returns the original value. An error says what is wrong with the stored one.
 pub(crate) fn decompress(stored: &[u8]) -> Result<Vec<u8>, String> {
     let Some(compressed) = stored.strip_prefix(&[COMPRESSED]) else { return Ok(stored.to_vec()) };
     let (length, rest) = uncompressed_size(compressed).map_err(|error| error.to_string())?;
@@ -39,7 +39,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_comes_back_as_it_was(
+        fn any_value_is_read_back_unchanged(
             text in "[ -~]{0,400}",
             bytes in prop::collection::vec(any::<u8>(), 0..80),
             zeros in 0_usize..100_000,
@@ -53,7 +53,7 @@ mod tests {
         }
 
         #[test]
-        fn damage_is_an_error_or_another_value_of_a_bounded_length(
+        fn a_damaged_value_is_an_error_or_has_a_bounded_length(
             mut bytes in prop::collection::vec(any::<u8>(), 0..80),
         ) {
             bytes.insert(0, COMPRESSED);

@@ -20,11 +20,11 @@ use crate::{
     view::View,
 };
 
-/// A database that this process has open. It is closed by dropping it, and then [`Closing::wait`].
+/// A database that this process has open. To close it, drop it, and then call [`Closing::wait`].
 pub struct Database {
     pub(crate) overlay: Overlay,
     pub(crate) copier: Copier,
-    /// The last field, so that it is dropped last: when its thread ends, everything else is closed.
+    /// The last field, because it must be dropped last: when its thread ends, everything else is closed.
     pub(crate) group_commit: GroupCommit,
 }
 
@@ -53,21 +53,21 @@ impl Database {
         self.overlay.tree.store.len()
     }
 
-    /// The number of the last durable batch of changes. While it stays the same, so does everything that a reader finds.
+    /// The number of the last durable batch of changes. While it stays the same, readers find the same data.
     #[must_use]
     pub fn last_batch(&self) -> u64 {
         self.overlay.last()
     }
 
-    /// Commits a change: runs `decide`, and makes its writes durable as a whole before it returns `Ok`. Changes run one at a
-    /// time, each sees all before it, and those that wait share one sync.
+    /// Commits a change: runs `decide`, and makes all its writes durable together before it returns `Ok`. Changes run one at
+    /// a time. Each sees all changes before it, and those that wait share one sync.
     ///
-    /// `decide` runs on another thread, or on this one if nothing else is committed. It must not block, nor commit. A panic in
-    /// it stops the engine. Once this was polled the change may be made, even if the future is dropped then.
+    /// `decide` runs on another thread, or on this one if nothing else is committed. It must neither block nor commit. A
+    /// panic in it stops the engine. Once the future was polled, the change may be made even if the future is dropped.
     ///
     /// # Errors
-    /// [`CommitError::Refused`] with the error of `decide`; [`CommitError::NotWritten`] if it may be tried again; both have no
-    /// effect. After [`CommitError::Stopped`] only the next opening knows whether it has.
+    /// [`CommitError::Refused`] with the error of `decide`; [`CommitError::NotWritten`] if the caller may try again; both
+    /// have no effect. After [`CommitError::Stopped`] only the next opening knows whether the change was made.
     pub async fn commit<T: Send + 'static, E: Send + 'static>(
         &self,
         decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
@@ -79,10 +79,10 @@ impl Database {
         outcome.await.map_err(|_| CommitError::Stopped)?
     }
 
-    /// As [`commit`](Self::commit), on this thread, which it blocks.
+    /// Does the same as [`commit`](Self::commit) on this thread, which it blocks.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Those of [`commit`](Self::commit).
     pub fn commit_blocking<T: Send + 'static, E: Send + 'static>(
         &self,
         decide: impl FnOnce(&mut View<'_>) -> Result<T, E> + Send + 'static,
@@ -92,19 +92,19 @@ impl Database {
         outcome.try_recv().map_err(|_| CommitError::Stopped)?
     }
 
-    /// Copies the database as it is at one moment into a directory, which must be missing or empty. Commits go on. The copy is
-    /// made on a thread of tokio's for blocking work, and goes on if this future is dropped.
+    /// Copies the database as of one moment into a directory, which must be missing or empty. Commits go on. A thread of
+    /// tokio's for blocking work makes the copy, and goes on even if this future is dropped.
     ///
     /// # Errors
-    /// If the directory is in use, the disk is full, or the database is closed meanwhile. The copy is then not whole, and
-    /// [`restore`](crate::restore()) refuses it.
+    /// If the directory is in use, the disk is full, or the database is closed during the copy. Then the copy is not whole,
+    /// and [`restore`](crate::restore()) refuses it.
     pub async fn back_up(&self, directory: PathBuf) -> Result<Manifest, BackupError> {
         let copier = self.copier.clone();
         tokio::task::spawn_blocking(move || copier.copy_to(&directory)).await.map_err(|_| BackupError::Stopped)?
     }
 
-    /// Allows the journal to remove the entries up to this number, which backups hold: the `from` of the oldest backup that is
-    /// to stay useful. Until this is called the journal keeps everything.
+    /// Allows the journal to remove the entries up to this number, which backups contain. The number is the `from` of the
+    /// oldest backup to keep usable. Until this is called, the journal keeps everything.
     pub fn keep_journal_after(&self, number: u64) {
         self.copier.retention.backed_up(number);
     }
@@ -116,10 +116,10 @@ impl Drop for Database {
     }
 }
 
-/// Waits for a database to be closed. While this lives, no other process opens the directory.
+/// Waits until a database is closed. While this exists, no other process can open the directory.
 #[must_use = "a database that is not closed in order has to be recovered at the next start"]
 pub struct Closing {
-    /// The threads of committer, applier and archivist. The committer ends first.
+    /// The threads of the committer, the applier and the archivist. The committer ends first.
     pub(crate) threads: Vec<thread::JoinHandle<()>>,
     pub(crate) tree: PathBuf,
     pub(crate) mark: PathBuf,
@@ -130,14 +130,15 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Waits until everything is on the disk, once the [`Database`] is dropped.
+    /// Waits until everything is on the disk. Drop the [`Database`] first.
     pub fn wait(self) {
-        // A panic in the committer or the applier has stopped the engine. Without the archivist files stay uncompressed.
+        // A panic in the committer or the applier has stopped the engine. Without the archivist, files only stay
+        // uncompressed.
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         if self.stop.has_stopped() {
             return;
         }
-        // An end is in order when everything that the tree ever writes is on the disk.
+        // The shutdown is clean once everything that the tree writes is on the disk.
         if let Err(error) = tree::sync_closed(&*self.disk, &self.tree).and_then(|()| self.disk.remove_file(&self.mark))
         {
             tracing::warn!(%error, "the next start will report an unclean shutdown");

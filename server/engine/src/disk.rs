@@ -1,7 +1,7 @@
-//! The seam between the engine and its file system.
+//! The interface between the engine and its file system.
 //!
-//! Every call of the engine on a file or a directory goes through [`Disk`] and [`DiskFile`]. [`SystemDisk`] hands each to the
-//! operating system. Only sled opens its files by itself ([`Platform`](crate::platform::Platform)).
+//! Every call of the engine on a file or a directory goes through [`Disk`] and [`DiskFile`]. [`SystemDisk`] passes each to
+//! the operating system. Only sled opens its files by itself ([`Platform`](crate::platform::Platform)).
 
 use std::{
     ffi::OsString,
@@ -20,16 +20,16 @@ use rustix::{
 
 use crate::file_error::named;
 
-/// The calls on paths. Each call without a remark does what the system call of its name does.
+/// The calls on paths. A call without a comment does what the system call of the same name does.
 pub(crate) trait Disk: Send + Sync + 'static {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// The identity of the file that a path names. It follows no symbolic link.
+    /// The identity of the file that a path names. Does not follow a symbolic link.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     /// The absolute path without symbolic links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
     fn list(&self, directory: &Path) -> io::Result<Vec<Listed>>;
-    /// Makes a directory that nobody else may read, and those above it, unless they are there.
+    /// Creates a directory that only its owner may read, and its parents, unless they exist.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
@@ -37,45 +37,45 @@ pub(crate) trait Disk: Send + Sync + 'static {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with everything in it.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
-    /// How many bytes more may be written to files in a directory.
+    /// How many more bytes fit in files of a directory.
     fn free(&self, directory: &Path) -> io::Result<u64>;
-    /// A number that nobody else gets.
+    /// A number that is unique.
     fn new_id(&self) -> u64;
 }
 
 pub(crate) trait DiskFile: Send + Sync {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all of the bytes; after an error a part of them may be written.
+    /// Writes all bytes. After an error, some of them may be written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Allocates blocks and leaves the length. Some file systems cannot: there it does nothing.
+    /// Allocates blocks without changing the length. Does nothing on file systems that cannot.
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
     fn set_length(&self, length: u64) -> io::Result<()>;
     fn length(&self) -> io::Result<u64>;
     fn identity(&self) -> io::Result<Identity>;
     fn sync_data(&self) -> io::Result<()>;
     fn sync_all(&self) -> io::Result<()>;
-    /// Takes the lock of the file, for as long as it is open. False if another open file has it.
+    /// Takes the file's lock for as long as the file is open. Returns false if another open file has it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Releases the lock. A process that is begun at this moment has a copy of the file until it runs its program, so that
-    /// closing the file alone would not release it.
+    /// Releases the lock. Closing the file may not release it: a child process has a copy of the file until it runs its
+    /// program.
     fn unlock(&self) -> io::Result<()>;
 }
 
-/// How a file is opened. Each way can read and write, but for `Read`.
+/// How a file is opened. All ways except `Read` can read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Read,
-    /// The file must be there.
+    /// The file must exist.
     Write,
-    /// The file is made unless it is there.
+    /// The file is created unless it exists.
     Create,
-    /// The file must not be there.
+    /// The file must not exist.
     CreateNew,
-    /// The file is made, or emptied.
+    /// The file is created, or emptied.
     Truncate,
 }
 
-/// Tells whether two names are of the same file: its device and its number there.
+/// A file's device and its number there, which tell whether two names are of the same file.
 pub(crate) type Identity = (u64, u64);
 
 pub(crate) struct Listed {
@@ -149,7 +149,7 @@ impl Disk for SystemDisk {
     }
 
     fn new_id(&self) -> u64 {
-        // Its keys are random.
+        // A hasher has random keys.
         RandomState::new().build_hasher().finish()
     }
 }
@@ -213,7 +213,7 @@ fn identity(metadata: &fs::Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
 
-/// A file that is read or written from its beginning on.
+/// A file that is read or written from its beginning.
 pub(crate) struct Sequential<F> {
     pub(crate) file: F,
     offset: u64,
@@ -245,14 +245,14 @@ impl<F: Deref<Target: DiskFile>> Write for Sequential<F> {
     }
 }
 
-/// Reads a whole file. Bytes that somebody appends meanwhile may be missing.
+/// Reads a whole file. Bytes that are appended during the call may be missing.
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let file = disk.open(path, Open::Read)?;
     let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
     read_from(&*file, 0, length)
 }
 
-/// Reads the bytes of a file from an offset on, at most `length`.
+/// Reads at most `length` bytes of a file, from an offset.
 pub(crate) fn read_from(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut filled) = (vec![0; length], 0);
     while filled < length {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_a_directory_are_synced_only_where_it_is() {
+    fn only_an_existing_directory_is_synced() {
         let directory = tempfile::tempdir().unwrap();
         SystemDisk.sync_directory(directory.path()).unwrap();
         let missing = SystemDisk.sync_directory(&directory.path().join("missing")).unwrap_err();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn one_open_file_at_a_time_has_the_lock() {
+    fn only_one_open_file_has_the_lock() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || SystemDisk.open(file.path(), Open::Write).unwrap();
         let (first, second) = (open(), open());

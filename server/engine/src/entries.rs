@@ -1,4 +1,4 @@
-//! What a scan is asked for, and what it returns.
+//! The request and the result of a scan.
 
 use std::ops::Bound;
 
@@ -9,8 +9,8 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// Entries in key order, or in reverse key order.
 ///
-/// A scan is not a snapshot: a batch that is committed during the scan may appear in part. Each key appears at most once. An
-/// entry that was committed before the scan began appears, or the value that replaced it.
+/// A scan is not a snapshot: it may show part of a batch that is committed during the scan. Each key appears at most once.
+/// For an entry committed before the scan began, that entry or its later value appears.
 pub type Entries = Box<dyn Iterator<Item = Result<Entry, TreeError>> + Send>;
 
 /// The lower and the upper bound of a scan's keys.

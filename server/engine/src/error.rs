@@ -10,12 +10,12 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// A value is not what was written. The others can be read.
+    /// A value is not the one that was written. Other values can be read.
     #[error("the value under {key} is damaged: {what}; restore the database from its journal or a backup")]
     Damaged {
-        /// Its key; bytes that are no text are escaped.
+        /// The value's key, with escapes for bytes that are not text.
         key: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         what: String,
     },
     /// The tree failed as a whole. Close the database and open it again.
@@ -23,37 +23,37 @@ pub enum TreeError {
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// A commit was not made.
+/// A change was not committed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError<E> {
-    /// The change itself decided against it. Nothing of it was written.
+    /// The change itself refused. Nothing of it was written.
     #[error(transparent)]
     Refused(E),
-    /// Nothing was written; most often the disk is full. Try again later.
+    /// Nothing was written, usually because the disk is full. Try again later.
     #[error("the change could not be written; is the disk full?")]
     NotWritten,
-    /// The engine has stopped. Whether the change is durable shows when the database is opened again.
+    /// The engine has stopped. The next opening of the database shows whether the change is durable.
     #[error("the database has stopped; open it again")]
     Stopped,
 }
 
-/// The journal cannot be read or begun.
+/// The journal cannot be read or created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// The system refused a call.
     #[error("the journal cannot be read or written: {0}")]
     Io(#[from] io::Error),
-    /// A file does not hold what was written.
+    /// A file does not have the bytes that were written.
     #[error("the journal {path} is damaged at byte {offset}; restore it from a backup")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the last entry before the damage ends.
+        /// The end of the last entry before the damage.
         offset: u64,
     },
-    /// The last file lacks entries that it may have had.
+    /// The last file was cut off, and may have lost entries.
     #[error(
         "the journal file {path} was cut off: it has {length} bytes and had {had} or more, and what came after change {last} is \
          missing; put the whole file back, or restore what is left"
@@ -63,9 +63,9 @@ pub enum JournalError {
         path: PathBuf,
         /// Its length.
         length: u64,
-        /// The length that it had at least.
+        /// The length that it once had, at least.
         had: u64,
-        /// The last entry that is left.
+        /// The last entry that is still there.
         last: u64,
     },
     /// Entries are missing between two files.
@@ -75,7 +75,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The last entry before the gap.
         after: u64,
-        /// The first entry after it.
+        /// The first entry after the gap.
         found: u64,
     },
     /// The journal ends before the tree does.
@@ -83,7 +83,7 @@ pub enum JournalError {
     Behind {
         /// The journal's last file.
         path: PathBuf,
-        /// Its last entry.
+        /// The file's last entry.
         last: u64,
         /// The last entry that the tree holds.
         applied: u64,
@@ -94,15 +94,15 @@ pub enum JournalError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A file is missing that is needed.
+    /// A needed file is missing.
     #[error("the journal file {path} with the changes from {first} on is missing; put it back, or restore a backup")]
     Gone {
         /// The file.
         path: PathBuf,
-        /// Its first entry.
+        /// The file's first entry.
         first: u64,
     },
-    /// A file is missing that the tree no longer needs.
+    /// A file is missing, but the tree no longer needs it.
     #[error("the journal file {path} is missing: the journal alone can no longer rebuild the store; take a backup now")]
     Superseded {
         /// The file.
@@ -133,12 +133,12 @@ pub enum OpenError {
     /// The system refused a call.
     #[error("the data directory cannot be used: {0}")]
     Io(#[from] io::Error),
-    /// Another process, or another handle in this one, has it open.
+    /// Another process, or another handle in this process, has the database open.
     #[error("process {process} has {directory} open; stop it, or use another directory")]
     InUse {
         /// The directory.
         directory: PathBuf,
-        /// The other's process id.
+        /// The id of the other process.
         process: String,
     },
     /// The tree is damaged, and the journal alone cannot rebuild it.
@@ -163,7 +163,7 @@ pub enum OpenError {
     Format {
         /// The version of its layout.
         found: u32,
-        /// The version of the layout it was to be opened with.
+        /// The version of the layout given to this opening.
         known: u32,
     },
     /// The tree cannot be read.
@@ -171,7 +171,7 @@ pub enum OpenError {
     Tree(#[from] TreeError),
 }
 
-/// No backup was made, or no database was made of one.
+/// A backup or a restore failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
@@ -181,13 +181,13 @@ pub enum BackupError {
         /// The target.
         directory: PathBuf,
     },
-    /// The target holds a part of a backup, which no process may be making any more.
+    /// The target contains a part of a backup that nobody seems to be writing.
     #[error("{directory} holds a part of a backup that was not finished; remove it, or name another directory")]
     CutOff {
         /// The target.
         directory: PathBuf,
     },
-    /// The backup was never finished, or lacks records.
+    /// The backup was not finished, or lacks records.
     #[error("{backup} is not a whole backup: {what}; take another")]
     NotWhole {
         /// The backup.
@@ -195,7 +195,7 @@ pub enum BackupError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The backup was made after the place that was asked for.
+    /// The backup was made after the requested moment.
     #[error("the backup {backup} is of a later moment than that; take an earlier one, or none and the journal alone")]
     Later {
         /// The backup.
@@ -212,10 +212,10 @@ pub enum BackupError {
         directory: PathBuf,
         /// How many bytes are needed.
         needed: u64,
-        /// How many bytes there are.
+        /// How many bytes are free.
         free: u64,
     },
-    /// Journal and backup are of two databases, or of one before and after a restore.
+    /// The journal and the backup are of two databases, or of one database before and after a restore.
     #[error(
         "the backup {backup} and the journal {journal} are of two stores, or of another line of one: a restore has begun \
          anew in between; take the journal of the store that made the backup, or a backup of the store with this journal"
@@ -239,7 +239,7 @@ pub enum BackupError {
         /// The last entry that the backup needs.
         to: u64,
     },
-    /// The journal begins behind the backup's end.
+    /// The journal begins after the backup's end.
     #[error(
         "the backup ends at change {to}, and the journal {journal} goes on with {found}: neither has the changes between; take a \
          later backup, or put the missing journal files back"
@@ -249,7 +249,7 @@ pub enum BackupError {
         journal: PathBuf,
         /// The last entry of the backup.
         to: u64,
-        /// The first entry of the journal after that.
+        /// The journal's first entry after that.
         found: u64,
     },
     /// The database was closed before the backup was finished.
@@ -258,7 +258,7 @@ pub enum BackupError {
     /// The system refused a call.
     #[error("the copy could not be read or written: {0}; is the disk full?")]
     Io(#[from] io::Error),
-    /// The tree of the new database cannot be made.
+    /// The new database's tree cannot be created.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The journal cannot be read.
@@ -270,7 +270,7 @@ pub enum BackupError {
 }
 
 impl JournalError {
-    /// The last entry that can be read although later ones are missing.
+    /// The last entry that can be read before missing ones.
     #[must_use]
     pub fn left_until(&self) -> Option<u64> {
         match self {
@@ -282,7 +282,7 @@ impl JournalError {
     }
 }
 
-/// A number of bytes, for a person.
+/// A number of bytes, written for a person.
 fn size(bytes: u64) -> String {
     match bytes / 1024 {
         kib @ ..10_240 => format!("{kib} KiB"),

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the system said about a file.
+/// The system's error about a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 struct FileError {
@@ -13,12 +13,13 @@ struct FileError {
     source: io::Error,
 }
 
-/// Has the error of a call name the file. It keeps its kind.
+/// Makes the error of a call name the file. Its kind stays the same.
 pub(crate) fn named<T>(path: &Path, outcome: io::Result<T>) -> io::Result<T> {
     outcome.map_err(|source| io::Error::new(source.kind(), FileError { path: path.to_owned(), source }))
 }
 
-/// The system's number of an error, such as `EMFILE`, also of one that names its file. `None` if it is not the system's.
+/// The system's number of an error, such as `EMFILE`, even if the error names a file. `None` if the error is not the
+/// system's.
 #[must_use]
 pub fn system_error(error: &io::Error) -> Option<i32> {
     let named = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>());

@@ -1,8 +1,9 @@
-//! Group commit: one sync of the journal for all changes that wait.
+//! Group commit: one sync of the journal for all waiting changes.
 //!
-//! The committer's thread takes the changes that wait, lets each decide what it writes, and makes all of it durable as one
-//! entry of the journal with one sync. Then it shows the batch to readers and answers every change. A change that arrives
-//! alone is committed on its caller's thread instead: the way to the other thread and back takes about as long as half a sync.
+//! The committer's thread takes the waiting changes, lets each decide what it writes, and makes all writes durable as one
+//! journal entry with one sync. Then it makes the batch visible to readers and answers every change. A change that arrives
+//! alone is committed on its caller's thread instead: the way to the other thread and back takes about half as long as a
+//! sync.
 
 use std::{
     io,
@@ -29,29 +30,30 @@ use crate::{
     writes::{APPLIED, COMMITTED_AT, Writes, bytes_of, set_number},
 };
 
-/// How many changes may wait; the next caller waits for a place.
+/// How many changes may wait. Further callers wait for a place.
 const QUEUE: usize = 4096;
-/// How many changes become durable together. Each of them waits for all of them, so their number has a bound.
+/// How many changes become durable together. Each of them waits for all, so their number is bounded.
 const MAX_BATCH: usize = 256;
 
-/// Decides what a change writes, and returns the answer to its caller.
+/// Decides what a change writes. Returns the function that answers its caller.
 pub(crate) type Change = Box<dyn FnOnce(&mut View<'_>) -> Answer + Send>;
-/// Answers a change, given whether the batch is durable. If it is not, nothing of it was written.
+/// Answers a change, given whether the batch is durable. If not, nothing of it was written.
 pub(crate) type Answer = Box<dyn FnOnce(bool) + Send>;
-/// A change to commit, or `None` to look after the journal's files, for which a caller's thread has no time.
+/// A change to commit. `None` means to maintain the journal's files, for which a caller's thread has no time.
 type Job = Option<Change>;
 
-/// Commits changes, on the caller's thread or on the committer's.
+/// Commits changes on the caller's thread or on the committer's.
 pub(crate) struct GroupCommit {
     writer: Arc<Mutex<Writer>>,
     #[cfg_attr(not(feature = "simulation"), expect(dead_code, reason = "only a simulation steps it"))]
     pub(crate) committer: Worker<Committer>,
-    /// The last field, and so dropped last: it ends the committer's thread, which then holds the writer alone and drops it.
+    /// The last field, so that it is dropped last. That ends the committer's thread, which then is the writer's only owner
+    /// and drops it.
     queue: mpsc::Sender<Job>,
 }
 
 impl GroupCommit {
-    /// Starts the committer's thread. It ends, with everything in the tree, when this is dropped.
+    /// Starts the committer's thread. It ends when this is dropped, after everything is in the tree.
     pub(crate) fn start(writer: Writer, has_threads: bool) -> io::Result<(Self, Option<thread::JoinHandle<()>>)> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let writer = Arc::new(Mutex::new(writer));
@@ -60,21 +62,21 @@ impl GroupCommit {
         Ok((Self { writer, committer, queue }, thread))
     }
 
-    /// Commits a change, on this thread if it is alone. False if the engine has stopped.
+    /// Commits a change, on this thread if the change is alone. Returns false if the engine has stopped.
     pub(crate) async fn commit(&self, change: Change) -> bool {
         let Some(writer) = self.writer_if_alone() else { return self.queue.send(Some(change)).await.is_ok() };
         task::block_in_place(|| self.commit_on_this_thread(writer, change));
         true
     }
 
-    /// Waits for the writer.
+    /// Locks the writer, waiting if necessary.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         lock(&self.writer)
     }
 
-    /// Returns the writer if no other change is being committed or waits, and the last batch had only one.
+    /// Locks the writer if no other change is being committed or waits, and the last batch had only one change.
     fn writer_if_alone(&self) -> Option<MutexGuard<'_, Writer>> {
-        // A runtime of several threads moves this thread's other tasks to them while it writes.
+        // While this thread writes, a runtime of several threads moves its other tasks to them.
         let runtime = Handle::try_current().ok()?;
         if runtime.runtime_flavor() != RuntimeFlavor::MultiThread || self.queue.capacity() < QUEUE {
             return None;
@@ -85,7 +87,7 @@ impl GroupCommit {
     pub(crate) fn commit_on_this_thread(&self, mut writer: MutexGuard<'_, Writer>, change: Change) {
         writer.commit(vec![change]);
         if writer.is_file_due() || writer.has_synced() {
-            // If the queue is full, the next batch does it.
+            // If the queue is full, the next batch does this.
             let _ = self.queue.try_send(None);
         }
     }
@@ -99,16 +101,16 @@ pub(crate) fn change<T: Send + 'static, E: Send + 'static>(
     let change: Change = Box::new(move |view| {
         let decided = view.take(decide);
         Box::new(move |is_durable| {
-            // A change's refusal may rest on another change of the batch, so it counts only if the batch is durable.
+            // A change may refuse because of another change in the batch, so its refusal counts only if the batch is durable.
             let outcome = if is_durable { decided.map_err(CommitError::Refused) } else { Err(CommitError::NotWritten) };
-            // A caller that no longer waits reads the outcome from the database.
+            // A caller that no longer waits can read the outcome from the database.
             let _ = answer.send(outcome);
         })
     });
     (change, outcome)
 }
 
-/// Commits the changes that wait.
+/// Commits the waiting changes.
 pub(crate) struct Committer {
     writer: Arc<Mutex<Writer>>,
     waiting: mpsc::Receiver<Job>,
@@ -136,7 +138,7 @@ impl Work for Committer {
 }
 
 impl Committer {
-    /// Commits the changes that it has received as one batch. False if it has received nothing.
+    /// Commits the received changes as one batch. Returns false if it received none.
     fn commit(&mut self) -> bool {
         if self.jobs.is_empty() {
             return false;
@@ -148,7 +150,7 @@ impl Committer {
     }
 }
 
-/// A panic while the writer is locked stops the engine, and a stopped writer does nothing.
+/// Locks the writer even after a panic: the panic has stopped the engine, and a stopped writer does nothing.
 fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -159,13 +161,13 @@ pub(crate) struct Writer {
     pub(crate) journal: Journal,
     pub(crate) archivist: Archivist,
     pub(crate) file_bytes: u64,
-    /// The length of the journal file at which the next one is begun.
+    /// The length of the journal file at which the next file begins.
     pub(crate) next_file_at: u64,
     pub(crate) applier: Applier,
     pub(crate) reserve: Reserve,
     pub(crate) retention: Arc<Retention>,
     pub(crate) stop: Arc<Stop>,
-    /// Milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub(crate) clock: Box<dyn Fn() -> i64 + Send>,
     pub(crate) on_sync: Box<dyn Fn(usize, Duration) + Send>,
     pub(crate) committed_at: i64,
@@ -173,7 +175,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Commits changes as one batch. If the engine has stopped it drops them, and with them the callers' answers.
+    /// Commits changes as one batch. After a stop it drops them, and the callers' answers with them.
     fn commit(&mut self, changes: Vec<Change>) {
         if changes.is_empty() || self.stop.has_stopped() {
             return;
@@ -212,7 +214,7 @@ impl Writer {
                 tracing::error!(%error, "a batch was refused; is the disk full?");
                 answers.into_iter().for_each(|answer| answer(false));
             }
-            // Everything answered is on the disk once the tree is, and a start continues in a new file.
+            // Everything answered is on the disk once the tree is, and the next start uses a new file.
             Err(error @ AppendError::Gone { .. }) => {
                 if self.applier.sync() {
                     self.list_synced();
@@ -220,19 +222,19 @@ impl Writer {
                 }
                 self.stop.stop("the journal is not where a start would look for it", &error);
             }
-            // After a failed sync the kernel may have dropped the pages; only a fresh read of the file tells.
+            // After a failed sync the kernel may have dropped the pages. Only a fresh read of the file shows its content.
             Err(error @ AppendError::NotSynced(_)) => self.stop.stop("the journal could not be synced", &error),
         }
     }
 
-    /// Appends a batch to the journal, then shows it to readers: they see only durable batches. Returns the size of what is
-    /// written.
+    /// Appends a batch to the journal, then makes it visible to readers, who see only durable batches. Returns the size of
+    /// its writes.
     fn make_durable(&mut self, mut writes: Writes) -> Result<usize, AppendError> {
         if writes.is_empty() {
             return Ok(0);
         }
         self.reserve.keep(self.applier.waiting() + bytes_of(&writes)).map_err(AppendError::NoRoom)?;
-        // A clock may step back. The order of entries is that of their numbers, and their times never contradict it.
+        // A clock may step back. Entries are ordered by number, and their times must not contradict that order.
         self.committed_at = self.committed_at.max((self.clock)());
         set_number(&mut writes, COMMITTED_AT, self.committed_at);
         let number = self.journal.append(&writes)?;
@@ -246,13 +248,13 @@ impl Writer {
         self.journal.length > self.next_file_at
     }
 
-    /// Whether the tree was synced with more than the list of files says.
+    /// Whether the tree's last sync covers more than the list of files says.
     fn has_synced(&self) -> bool {
         self.applier.synced() > self.journal.in_tree()
     }
 
-    /// Lists what the tree has on the disk. Where the journal's file is long enough, begins the next one and has the tree
-    /// synced, so that a start need not apply the old one again. Commits do not wait for the tree.
+    /// Records in the list what the tree has on the disk. If the journal's file is long enough, begins the next file and
+    /// requests a sync of the tree, so that a start need not apply the old file again. Commits do not wait for the tree.
     fn look_after_files(&mut self) {
         if self.stop.has_stopped() {
             return;
@@ -260,14 +262,14 @@ impl Writer {
         if self.has_synced() {
             self.list_synced();
         }
-        // On a full disk the tree could not be written, which would stop the engine.
+        // Not on a full disk: there the tree could not be written, which would stop the engine.
         if self.is_file_due() && self.reserve.keep(self.applier.waiting()).is_ok() {
             self.begin_file();
             self.applier.begin_sync();
         }
     }
 
-    /// Brings everything to the tree and says so, so that the next start applies nothing again.
+    /// Applies everything to the tree and records that, so that the next start applies nothing again.
     fn end(&mut self) {
         if self.applier.sync() && self.has_synced() {
             self.list_synced();
@@ -280,7 +282,7 @@ impl Writer {
         }
     }
 
-    /// Begins the next file. If that fails, the next try is due when the present one has grown by its usual length.
+    /// Begins the next file. If that fails, tries again after the present file has grown by its usual length.
     fn begin_file(&mut self) {
         self.next_file_at = self.journal.length + self.file_bytes;
         match self.journal.rotate(self.retention.needed_after()) {

@@ -1,22 +1,22 @@
-//! Describes the keys and values of the engine's user.
+//! Describes the keys and values that the engine's user stores.
 
 /// Describes the keys and values that a database holds.
 ///
-/// Everything but the version has a default. A layout must never change its answers about a key that is in use.
+/// All methods except the version have a default. A layout must never change its answers about a key that is in use.
 pub trait Layout: Send + Sync + 'static {
-    /// The version of this layout. A database or a backup of a later version is refused before anything is done to it.
+    /// The version of this layout. A database or a backup of a later version is refused before anything in it changes.
     fn format(&self) -> u32;
 
-    /// Whether the tree holds the values under this key compressed. Worth it for text from some hundred bytes on.
+    /// Whether the tree compresses the values under this key. That pays off for text of some hundred bytes or more.
     fn compresses(&self, key: &[u8]) -> bool {
         let _ = key;
         false
     }
 
-    /// When a write is applied to the tree among the others of its batch: those with lower numbers first.
+    /// The order in which a batch's writes are applied to the tree: lower numbers first.
     ///
-    /// A scan has no snapshot, so one that began before a batch may meet a part of it. An index entry that is written
-    /// after its record and removed before it never points to nothing.
+    /// A scan has no snapshot, so a scan that began before a batch may see part of it. An index entry that is written after
+    /// its record and removed before it never points to nothing.
     fn apply_order(&self, key: &[u8], is_put: bool) -> u8 {
         let _ = (key, is_put);
         0
@@ -29,7 +29,7 @@ pub(crate) mod tests {
 
     use super::Layout;
 
-    /// The plainest layout, which compresses what begins with `z`.
+    /// The simplest layout. It compresses values whose keys begin with `z`.
     pub(crate) struct Plain;
 
     impl Plain {
@@ -49,7 +49,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn unless_a_layout_says_otherwise_nothing_is_compressed_and_all_writes_are_applied_in_key_order() {
+    fn by_default_nothing_is_compressed_and_writes_are_applied_in_key_order() {
         struct Plainest;
         impl Layout for Plainest {
             fn format(&self) -> u32 {

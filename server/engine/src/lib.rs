@@ -1,8 +1,8 @@
 //! Durable, ordered bytes in one directory, for one process.
 //!
-//! A commit is answered when a journal holds it and the journal is synced. Behind the journal stands a tree (sled), which
-//! finds keys quickly and need not be durable: after a crash the journal brings it up to date, or rebuilds it. Commits that
-//! wait at the same time share one sync.
+//! A commit is answered once it is in a journal that is synced. Beside the journal there is a tree (sled), which finds keys
+//! quickly and need not be durable: after a crash the journal updates or rebuilds it. Commits that wait at the same time
+//! share one sync.
 //!
 //! ```
 //! use journaled_tree::{CommitError, Layout, Options, TreeError};
@@ -56,12 +56,12 @@
 //!                                       | key length: 4 | key | 0 |                             a removal ...
 //! ```
 //!
-//! **A journal file** is named for its first entry. Zeros stand ahead of the last entry, so that a sync need not write a new
-//! file length too. The file's head has the length that is on the disk. It is written with the first entry that lies in new
-//! zeros, so it costs no sync of its own, and a file never gets shorter. A last file that is shorter than its head says was cut
-//! off by something else: it is refused, unless the zeros after its last entry show that no entry is missing. `journal.json`
-//! lists the files; a file gets its name when its head is on the disk, and is used when it is listed. Closed files are
-//! compressed.
+//! **A journal file** has the number of its first entry as its name. There are zeros after its last entry, so that a sync
+//! need not write a new file length too. The file's head has the length that is on the disk. It is written together with the
+//! first entry in new zeros, so it costs no sync of its own. A file never gets shorter. If the last file is shorter than its
+//! head says, something else cut it off: the engine refuses it, unless the zeros after its last entry show that no entry is
+//! missing. `journal.json` lists the files. A file gets its name when its head is on the disk, and is used when it is listed.
+//! Closed files are compressed.
 //!
 //! ```text
 //! journal.json                            {"files":[1,205,391]}
@@ -71,9 +71,9 @@
 //!                                                                                     synced ^               length ^
 //! ```
 //!
-//! **The overlay** holds what is durable and not yet in the tree: the latest write to each key. Readers look there first. The
-//! applier takes what has gathered for a second, or sooner if it is much, and brings each key to the tree once. It drops what
-//! it took when the tree has all of it, so a reader finds each value in one of them at least.
+//! **The overlay** has the durable writes that are not yet in the tree: the latest write to each key. Readers look there
+//! first. The applier takes the writes that gathered within a second, or earlier if they are many, and applies each key once.
+//! It drops them from the overlay when all are in the tree, so a reader always finds a value in at least one of the two.
 //!
 //! ```text
 //! change -+                                  +-> answer the callers
@@ -83,8 +83,8 @@
 //!                                         get, range: here first, then here --------------+
 //! ```
 //!
-//! **The tree is synced** when a journal file is long and the next one begun. Until then it is only flushed. Commits go on
-//! meanwhile.
+//! **The tree is synced** when a journal file is long enough and the next one has begun. Until then it is only flushed.
+//! Commits go on during the sync.
 //!
 //! ```text
 //! journal:  -> file 513 begun, listed ------------------------> listed: the tree has 530 -> files that nobody needs removed
@@ -92,31 +92,32 @@
 //! a start:  applies again what comes after 530
 //! ```
 //!
-//! All calls on files go through one trait, which the operating system implements. With the feature `simulation` a disk in
-//! memory implements it too: it crashes, fails and fills up as its seed says, for tests.
+//! All calls on files go through one trait, which the operating system implements. With the feature `simulation`, a disk in
+//! memory implements it too. For tests, it crashes, fails and fills up as its seed decides.
 //!
 //! # What it promises
 //!
-//! - When [`Database::commit`] returns `Ok`, the change is durable as a whole: `fdatasync` of the journal has returned. When it
+//! - When [`Database::commit`] returns `Ok`, the whole change is durable: `fdatasync` of the journal has returned. When it
 //!   returns [`CommitError::Refused`] or [`CommitError::NotWritten`], nothing of it was written.
-//! - Changes have one order. Each sees everything before it, its own writes included; no other runs meanwhile.
-//! - [`Database::get`] finds the last durable value. A value that was read once is never older later. Scans have no snapshot: a
-//!   batch that is committed meanwhile may be seen in part; [`Layout::apply_order`] says in which order.
-//! - A power cut may leave, of the batches that were not answered, the first ones whole, and none in part. It may damage
-//!   the tree; then the next opening rebuilds it from the journal and keeps the damaged one as `sled.damaged`.
-//! - An entry that is damaged and not the last is never skipped: [`OpenError::Journal`] names the file. Nor is a last file that
-//!   was cut off or emptied, where an entry may have been in the part that is missing.
-//! - The journal keeps everything until [`Database::keep_journal_after`] says what backups hold. From then on a damaged tree
-//!   may need [`restore()`] from a backup and the journal; together they lose nothing.
-//! - A full disk refuses commits and can be emptied. A sync that fails stops the engine ([`Options::on_stop`]): only a new
-//!   opening knows what the disk holds.
-//! - Where the clock steps back, the times of entries stand still ([`Until::Time`] never contradicts [`Until::Entry`]).
+//! - Changes have one order. Each sees everything before it, and its own writes. No two run at the same time.
+//! - [`Database::get`] finds the last durable value. After a value was read, no older one is read. Scans have no snapshot:
+//!   they may see part of a batch that is committed meanwhile; [`Layout::apply_order`] says in which order.
+//! - After a power cut, the first of the unanswered batches may be whole, and no batch is there in part. The power cut may
+//!   damage the tree; then the next opening rebuilds it from the journal and keeps the damaged one as `sled.damaged`.
+//! - A damaged entry before the last is never skipped: [`OpenError::Journal`] names the file. A last file that was cut off or
+//!   emptied is refused too, if the missing part may have had an entry.
+//! - The journal keeps everything until [`Database::keep_journal_after`] says what backups contain. From then on, a damaged
+//!   tree may need [`restore()`] from a backup and the journal; together they lose nothing.
+//! - A full disk refuses commits; they work again when there is room. A failed sync stops the engine ([`Options::on_stop`]):
+//!   only a new opening knows what the disk contains.
+//! - While the clock is behind, after it stepped back, the times of entries stand still, so [`Until::Time`] never contradicts
+//!   [`Until::Entry`].
 //!
-//! It does not promise: more than one process; a snapshot of several keys for readers (decide in a commit instead); that
-//! the directory may be copied while it is open ([`Database::back_up`] does that); quick values of more than 100 KiB.
+//! It does not promise: use by several processes; a snapshot of several keys for readers (decide in a commit instead); that
+//! the directory may be copied while it is open (use [`Database::back_up`]); speed with values of more than 100 KiB.
 //!
-//! A database's directory holds `journal`, `journal.json`, `sled` (the tree), `lock` (held while the database is open) and
-//! `open` (there after an end that was not in order).
+//! A database's directory contains `journal`, `journal.json`, `sled` (the tree), `lock` (locked while the database is open)
+//! and `open` (there while the database is open, and after an unclean shutdown).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! The lock of a database's directory: one process at a time has it open.
+//! The lock of a database's directory: only one process has it open.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
 /// The lock file of an open database. Its text is the process id.
 const FILE: &str = "lock";
 
-/// The lock of a directory, until it is dropped.
+/// The lock of a directory. Dropping it releases the lock.
 pub(crate) struct Lock(Box<dyn DiskFile>);
 
 impl Lock {
@@ -44,7 +44,7 @@ mod tests {
     use crate::disk::{Disk, SystemDisk};
 
     #[test]
-    fn a_lock_ends_although_a_process_that_was_just_begun_has_a_copy_of_its_file() {
+    fn a_lock_ends_even_if_a_new_child_process_has_a_copy_of_its_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(FILE);
         let file = File::create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Merges runs of entries: the writes of a batch over the overlay, and the overlay over the tree.
+//! Merges runs of entries: a batch's writes over the overlay, and the overlay over the tree.
 
 use std::{
     cmp::Ordering,
@@ -11,7 +11,7 @@ use crate::{
     error::TreeError,
 };
 
-/// Whether a range may hold a key. sled and `BTreeMap` panic on some that cannot.
+/// Whether a range can contain a key. sled and `BTreeMap` panic on some ranges that cannot.
 pub(crate) fn may_hold_a_key(keys: &KeyRange) -> bool {
     match keys {
         (Included(start), Included(end)) => start <= end,
@@ -20,7 +20,7 @@ pub(crate) fn may_hold_a_key(keys: &KeyRange) -> bool {
     }
 }
 
-/// Ends a part of a scan: after this many entries, or where the tree fails. So the last of many is an entry.
+/// Reads a part of a scan. It ends after this many entries, or where the tree fails, so only its last item can be a failure.
 pub(crate) fn first(
     entries: impl Iterator<Item = Result<Entry, TreeError>>,
     at_most: usize,
@@ -38,7 +38,7 @@ pub(crate) fn first(
     part
 }
 
-/// Merges two runs of entries in this order. Where both have a key, the newer one counts; `None` removes the key.
+/// Merges two runs of entries in this order. If both have a key, the newer run counts; `None` removes the key.
 pub(crate) fn merge<'w>(
     newer: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     older: impl Iterator<Item = Result<Entry, TreeError>>,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_that_ends_before_it_begins_holds_no_key() {
+    fn a_range_that_ends_before_it_begins_contains_no_key() {
         let (a, b) = (|| b"a".to_vec(), || b"b".to_vec());
         for (range, may) in [
             ((Included(a()), Included(a())), true),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_ends_after_so_many_entries_or_where_the_tree_fails_and_goes_on_behind_damage() {
+    fn a_part_ends_at_its_limit_or_where_the_tree_fails_but_not_at_damage() {
         let entry = || Ok((b"key".to_vec(), b"value".to_vec()));
         let damaged = || Err(TreeError::damaged(b"key", "not whole"));
         let failed = || Err(TreeError::failed(io::Error::other("the disk is gone")));

@@ -1,4 +1,4 @@
-//! Opens a database. However the last process ended, everything acknowledged is there.
+//! Opens a database. It has every acknowledged change, however the last process ended.
 
 use std::{
     error::Error,
@@ -28,14 +28,14 @@ use crate::{
     writes::{APPLIED, COMMITTED_AT, FORMAT, Writes, number, set_number},
 };
 
-/// A file that is there while a database is open: a start that finds it follows an unclean shutdown.
+/// A file that exists while a database is open. If a start finds it, the last shutdown was unclean.
 const MARK: &str = "open";
-/// The suffix of a damaged tree that was replaced.
+/// The suffix of a replaced, damaged tree.
 const DAMAGED: &str = "damaged";
-/// How much waits for the tree at most, unless given. Half of it is a segment of sled.
+/// The default size of the overlay. Half of it is a segment of sled.
 const OVERLAY_BYTES: usize = 16 * 1024 * 1024;
 
-/// How a database is opened.
+/// The options for opening a database.
 #[must_use]
 pub struct Options {
     pub(crate) platform: Arc<dyn Platform>,
@@ -63,44 +63,44 @@ impl Options {
         }
     }
 
-    /// The length of a journal file at which the next one is begun and the tree synced; 32 MiB unless given. A start after a
+    /// The length of a journal file at which the next one begins and the tree is synced; by default 32 MiB. A start after a
     /// crash applies up to two journal files again.
     pub fn journal_file_bytes(self, bytes: u64) -> Self {
         Self { journal_file_bytes: bytes, ..self }
     }
 
-    /// How much the overlay may hold of what the tree does not have yet; 16 MiB unless given. The disk keeps at least as much
-    /// free for the tree, and more while more waits for it. Commits fail when it cannot.
+    /// How many bytes that are not yet in the tree the overlay may have; by default 16 MiB. The engine reserves at least as
+    /// much of the disk for the tree, and more while more waits. If it cannot, commits fail.
     pub fn overlay_bytes(self, bytes: usize) -> Self {
         Self { overlay_bytes: bytes, ..self }
     }
 
-    /// Reads the time, in milliseconds since 1970; the system's clock unless given. It may step.
+    /// Reads the time, in milliseconds since 1970; by default the system's clock. The time may step.
     pub fn clock(self, clock: impl Fn() -> i64 + Send + 'static) -> Self {
         Self { clock: Box::new(clock), ..self }
     }
 
-    /// Called after each batch with the number of its changes, and how long it took to write and sync it.
+    /// Called after each batch with its number of changes and the time that writing and syncing took.
     pub fn on_sync(self, on_sync: impl Fn(usize, Duration) + Send + 'static) -> Self {
         Self { on_sync: Box::new(on_sync), ..self }
     }
 
-    /// Called once when the engine cannot go on, for example because a sync failed. Its arguments are what failed, and why.
-    /// Aborts the process with a message unless given. If it returns, every commit from then on fails with
+    /// Called once when the engine cannot go on, for example after a failed sync. The arguments say what failed, and why. By
+    /// default the process aborts with a message. If the function returns, every later commit fails with
     /// [`CommitError::Stopped`](crate::CommitError::Stopped).
     pub fn on_stop(self, on_stop: impl Fn(&'static str, &dyn Error) + Send + Sync + 'static) -> Self {
         Self { on_stop: Box::new(on_stop), ..self }
     }
 
-    /// Opens the database, or makes one if the directory is missing or empty.
+    /// Opens the database, or creates one if the directory is missing or empty.
     ///
     /// # Errors
-    /// If another process has it open, a later version wrote it, or it is damaged and its journal cannot rebuild it. Nothing is
-    /// then changed that a later opening would need.
+    /// If another process has it open, a later version wrote it, or it is damaged and its journal cannot rebuild it. Then
+    /// nothing that a later opening needs has changed.
     pub fn open(self) -> Result<(Database, Closing), OpenError> {
         let disk: Arc<dyn Disk> = self.platform.clone();
         whole_file::create_directory(&*disk, &self.directory)?;
-        // The tree's own lock comes too late: a start writes files before it opens the tree.
+        // The tree's own lock would come too late: a start writes files before it opens the tree.
         let lock = Lock::take(&*self.platform, &self.directory)?;
         let paths = [tree::DIRECTORY, journal::DIRECTORY, MARK].map(|name| self.directory.join(name));
         let (overlay, journal) = self.recover(&disk, &paths)?;
@@ -146,7 +146,7 @@ impl Options {
         Ok((Database { overlay, copier, group_commit }, closing))
     }
 
-    /// Brings tree and journal to the last acknowledged commit.
+    /// Recovers the tree and the journal up to the last acknowledged commit.
     fn recover(&self, shared: &Arc<dyn Disk>, paths: &[PathBuf; 3]) -> Result<(Overlay, Journal), OpenError> {
         let [tree_directory, journal_directory, mark] = paths;
         let disk = &*self.platform;
@@ -156,7 +156,7 @@ impl Options {
             return Err(OpenError::Incomplete { missing: tree_directory.clone() });
         }
         let after_crash = disk.exists(mark)?;
-        // A database that was never open has not answered anybody.
+        // A database that was never open has acknowledged nothing.
         let is_new = !after_crash && !journal::is_begun(disk, journal_directory)?;
         let tree = match Tree::open(disk, tree_directory, &self.layout) {
             Err(damaged @ OpenError::Damaged { .. }) if is_new => {
@@ -164,7 +164,7 @@ impl Options {
                 tracing::warn!(%damaged, kept = %kept.display(), "a store that was never open is created again");
                 Tree::open(disk, tree_directory, &self.layout)
             }
-            // A power cut can leave the tree so, even one soon after an orderly end; the journal can rebuild it.
+            // A power cut, even soon after a clean shutdown, can damage the tree. The journal can rebuild it.
             Err(damaged @ OpenError::Damaged { .. }) if has_journal => {
                 self.rebuild(tree_directory, journal_directory, damaged)
             }
@@ -196,7 +196,7 @@ impl Options {
             disk.sync_directory(made)?;
         }
         if tree.store.is_empty() {
-            // Through the journal, so that it is as durable as any change.
+            // This goes through the journal, so that it is as durable as any change.
             let mut writes = Writes::new();
             set_number(&mut writes, FORMAT, self.layout.format());
             let number = journal.append(&writes).map_err(io::Error::other)?;
@@ -206,21 +206,21 @@ impl Options {
         Ok((Overlay::new(tree.clone(), tree.number(APPLIED)?), journal))
     }
 
-    /// Replaces a damaged tree by one made from the journal, if that has everything. The damaged one is kept beside it.
+    /// Replaces a damaged tree by one built from the journal, if the journal has everything. Keeps the damaged one beside it.
     fn rebuild(&self, directory: &Path, journal: &Path, damaged: OpenError) -> Result<Tree, OpenError> {
         use JournalError::{Gap, Gone, Missing};
         tracing::warn!(%damaged, "the tree is damaged; the journal rebuilds it");
         let disk = &*self.platform;
         let (made, ()) = tree::prepare(disk, directory, &self.layout, |tree| {
             let mut replay = Replay::new(tree);
-            // What is not durable may be lost after the tree has it.
+            // Otherwise an entry could get lost that the tree already has.
             let durable = journal::write_last_again(disk, journal);
             let read = durable.and_then(|()| {
                 journal::read_closed(disk, journal, 0, None, |number, writes| Ok(replay.add(number, writes)?))
             });
             match read {
                 Ok(_) => Ok(replay.finish()?),
-                // Backups hold the beginning, and only the operator knows where they are.
+                // Backups have the beginning, but only the operator knows where they are.
                 Err(Gap { .. } | Gone { .. } | Missing { .. }) => Err(damaged),
                 Err(error) => Err(error.into()),
             }
@@ -239,7 +239,7 @@ fn put_aside(disk: &dyn Disk, directory: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// A crash between the two renames of [`Options::rebuild`] leaves no tree. The damaged one gets its name back.
+/// Gives the damaged tree its name back, if a crash between the two renames of [`Options::rebuild`] left no tree.
 fn finish_rebuilding(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let kept = whole_file::beside(directory, DAMAGED);
     if disk.exists(&kept)? && !disk.exists(directory)? { disk.rename(&kept, directory) } else { Ok(()) }
@@ -258,7 +258,7 @@ mod tests {
     use crate::{layout::tests::Plain, view::View};
 
     #[test]
-    fn unless_given_a_clock_commits_have_the_time_of_the_system() {
+    fn by_default_commits_have_the_systems_time() {
         let now = || i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let (database, closing) = Options::new(directory.path().join("data"), Plain).open().unwrap();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_between_the_names_of_a_rebuilt_tree_leaves_the_damaged_one_which_gets_its_name_back() {
+    fn after_a_crash_between_two_renames_the_damaged_tree_gets_its_name_back() {
         let directory = tempfile::tempdir().unwrap();
         let (tree, disk) = (directory.path().join("sled"), SystemDisk);
         finish_rebuilding(&disk, &tree).unwrap();
@@ -284,7 +284,7 @@ mod tests {
         assert!(kept.exists() && !tree.exists());
         finish_rebuilding(&disk, &tree).unwrap();
         assert!(tree.exists() && !kept.exists());
-        // The rebuilt one is there: the damaged one stays beside it.
+        // The rebuilt tree exists, so the damaged one stays beside it.
         fs::create_dir(&kept).unwrap();
         finish_rebuilding(&disk, &tree).unwrap();
         assert!(tree.exists() && kept.exists());

@@ -1,6 +1,6 @@
-//! The overlay: what is durable and not yet in the tree.
+//! The overlay: durable writes that are not yet in the tree.
 //!
-//! Writes gather here until the applier brings them to the tree, many batches at a time and each key once.
+//! Writes gather here until the applier applies them to the tree, many batches at a time and each key once.
 
 use std::{
     cmp::Ordering,
@@ -17,9 +17,9 @@ use crate::{
     writes::Writes,
 };
 
-/// How many entries are read at first: many scans look for one.
+/// How many entries are read first, because many scans want only one.
 const ENTRIES_AT_FIRST: usize = if cfg!(test) { 2 } else { 4 };
-/// How many entries are read at a time after those.
+/// How many entries are read at a time after the first ones.
 const ENTRIES_AT_A_TIME: usize = if cfg!(test) { 3 } else { 32 };
 
 /// A tree with the overlay over it. Clones share both.
@@ -32,29 +32,29 @@ pub(crate) struct Overlay {
 
 /// The latest write to each key.
 struct Layers {
-    /// Of the batches that the applier has not taken.
+    /// Writes of batches that the applier has not taken.
     gathered: Writes,
-    /// Of the batches before them, which the applier has taken.
+    /// Writes of earlier batches, which the applier has taken.
     taken: Arc<Writes>,
     last: u64,
 }
 
 impl Overlay {
-    /// Over a tree that has all batches up to this number.
+    /// An overlay over a tree that has all batches up to this number.
     pub(crate) fn new(tree: Tree, applied: u64) -> Self {
         let layers = Layers { gathered: Writes::new(), taken: Arc::default(), last: applied };
         Self { tree, layers: Arc::new(RwLock::new(layers)) }
     }
 
-    /// Shows a batch to readers. It must be durable.
+    /// Makes a batch visible to readers. It must be durable.
     pub(crate) fn push(&self, number: u64, writes: Writes) {
         let mut layers = self.write();
         layers.gathered.extend(writes);
         layers.last = number;
     }
 
-    /// Takes what has gathered, to be applied to the tree. What was taken before must be in the tree.
-    /// Also returns the number of the last batch in it.
+    /// Takes the gathered writes, to apply them to the tree. Writes taken earlier must be in the tree. Also returns the
+    /// number of the last batch in them.
     pub(crate) fn take(&self) -> (u64, Arc<Writes>) {
         let mut layers = self.write();
         debug_assert!(layers.taken.is_empty(), "what was taken before is in the tree");
@@ -62,7 +62,7 @@ impl Overlay {
         (layers.last, Arc::clone(&layers.taken))
     }
 
-    /// Drops what was taken: the tree has it.
+    /// Drops the taken writes: the tree has them.
     pub(crate) fn applied(&self) {
         let taken = std::mem::take(&mut self.write().taken);
         // Readers need not wait for this.
@@ -74,7 +74,7 @@ impl Overlay {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
-        // The overlay first: a write leaves it when the tree has it.
+        // Look in the overlay first: a write leaves it only when the tree has it.
         let layers = self.read();
         if let Some(value) = layers.gathered.get(key).or_else(|| layers.taken.get(key)) {
             return Ok(value.clone());
@@ -89,9 +89,9 @@ impl Overlay {
         Box::new(Scan { overlay: self.clone(), is_reversed, at_most: ENTRIES_AT_FIRST, part, rest })
     }
 
-    /// The first entries of a range, or the last ones if it is reversed: about this many. Fewer mean that there are no more.
+    /// The first entries of a range, or the last ones if it is reversed: about `at_most`. Fewer mean that there are no more.
     fn part(&self, keys: KeyRange, is_reversed: bool, at_most: usize) -> Vec<Result<Entry, TreeError>> {
-        // While the layers are locked nothing leaves them, so each write is in them or in the tree.
+        // While the layers are locked, no write leaves them. So each write is in them or in the tree.
         let layers = self.read();
         let [gathered, taken] = [&layers.gathered, &*layers.taken].map(|layer| {
             let range = layer.range::<Vec<u8>, _>((keys.0.as_ref(), keys.1.as_ref()));
@@ -117,13 +117,13 @@ fn down(one: &[u8], other: &[u8]) -> Ordering {
     other.cmp(one)
 }
 
-/// A scan. It reads its range part by part.
+/// A scan, which reads its range part by part.
 struct Scan {
     overlay: Overlay,
     is_reversed: bool,
     at_most: usize,
     part: vec::IntoIter<Result<Entry, TreeError>>,
-    /// What comes after the part, if anything.
+    /// The rest of the range after this part, if there is one.
     rest: Option<KeyRange>,
 }
 
@@ -171,7 +171,8 @@ mod tests {
     use super::*;
     use crate::{disk::SystemDisk, layout::tests::Plain, view::View};
 
-    /// Short keys of few letters, so that runs meet; the last letter has no next one, and keys of one are compressed.
+    /// Short keys of few letters, so that runs have common keys. The last letter has no successor, and one letter's keys are
+    /// compressed.
     fn key() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop::sample::select(vec![b'a', b'z', 0xff]), 0..4)
     }
@@ -180,7 +181,7 @@ mod tests {
         entries.map(Result::unwrap).collect()
     }
 
-    /// A tree in a directory that is removed with it. It has a key that no test asks for, as each tree has.
+    /// A tree in a temporary directory. It has one key that no test asks for, as every tree has.
     fn tree() -> (tempfile::TempDir, Tree) {
         let directory = tempfile::tempdir().unwrap();
         let tree = Tree::open(&SystemDisk, &directory.path().join("tree"), &Plain::shared()).unwrap();
@@ -217,7 +218,7 @@ mod tests {
             };
             for number in 1..=last {
                 overlay.push(number, writes_of(number));
-                // The tree comes some batches behind.
+                // The tree lags some batches behind.
                 if number.is_multiple_of(3) {
                     tree.apply(&overlay.take().1).unwrap();
                     overlay.applied();
@@ -253,7 +254,7 @@ mod tests {
                 }
             };
             let mut batches: Vec<_> = batches.into_iter().map(as_writes).collect();
-            // The last two are of a batch under way: of a change before, and of the one that looks.
+            // The last two batches are in progress: an earlier change's, and the reading change's own.
             let (own, before) = (batches.pop().unwrap_or_default(), batches.pop().unwrap_or_default());
             for (number, writes) in (1..).zip(batches) {
                 set(&mut model, &writes);

@@ -1,4 +1,4 @@
-//! What an engine runs on: a disk, what keeps the records of its tree, and a process.
+//! The platform of an engine: a disk, a store for the tree's records, and a process.
 
 use std::{path::Path, process, sync::Arc};
 
@@ -10,7 +10,8 @@ use crate::{
 
 /// The operating system, or a simulation of it.
 pub(crate) trait Platform: Disk {
-    /// Opens the records of a tree in a directory as they are, or makes an empty store. sled opens its files by itself.
+    /// Opens the records of a tree in a directory without changing them, or creates an empty store. sled opens its files by
+    /// itself.
     fn open_store(&self, directory: &Path) -> Result<Arc<dyn Store>, OpenError>;
     /// Whether the engine starts threads; in a simulation it does not.
     fn has_threads(&self) -> bool;
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_process_is_this_one() {
+    fn the_process_id_is_this_processs() {
         assert_eq!(SystemDisk.process_id(), std::process::id());
     }
 }

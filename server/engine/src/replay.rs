@@ -1,4 +1,4 @@
-//! Applies journal entries to a tree that nobody reads yet.
+//! Applies journal entries to a tree that has no readers yet.
 
 use crate::{
     error::TreeError,
@@ -9,7 +9,7 @@ use crate::{
 /// About how many bytes of entries are applied together.
 const BYTES_AT_A_TIME: usize = 8 * 1024 * 1024;
 
-/// Applies entries, many at a time: a key that most of them write is then written once.
+/// Applies many entries together, so that a key that many entries write is written once.
 pub(crate) struct Replay<'t> {
     tree: &'t Tree,
     writes: Writes,
@@ -22,7 +22,7 @@ impl<'t> Replay<'t> {
         Self { tree, writes: Writes::new(), bytes: 0, last: 0 }
     }
 
-    /// Adds an entry of a later number than those before it.
+    /// Adds an entry. Its number must be larger than those before it.
     pub(crate) fn add(&mut self, number: u64, writes: Writes) -> Result<(), TreeError> {
         self.last = number;
         self.bytes += bytes_of(&writes);
@@ -30,7 +30,7 @@ impl<'t> Replay<'t> {
         if self.bytes > BYTES_AT_A_TIME { self.finish() } else { Ok(()) }
     }
 
-    /// Applies what has been added, with the number of the last entry.
+    /// Applies the added entries, and the number of the last one.
     pub(crate) fn finish(&mut self) -> Result<(), TreeError> {
         if self.writes.is_empty() {
             return Ok(());
@@ -47,7 +47,7 @@ mod tests {
     use crate::{disk::SystemDisk, layout::tests::Plain};
 
     #[test]
-    fn entries_are_applied_together_once_they_have_more_than_so_many_bytes() {
+    fn entries_are_applied_together_once_they_exceed_a_limit() {
         let directory = tempfile::tempdir().unwrap();
         let tree = Tree::open(&SystemDisk, &directory.path().join("tree"), &Plain::shared()).unwrap();
         let mut replay = Replay::new(&tree);

@@ -1,21 +1,22 @@
-//! Room on the disk that is the tree's alone.
+//! Reserves room on the disk for the tree.
 //!
-//! The tree writes a batch some time after the batch was answered, and cannot go on if that write fails. So the engine takes a
-//! batch only while the disk has reserved room for it.
+//! The tree writes a batch some time after the batch was answered, and the engine cannot go on if that write fails. So the
+//! engine accepts a batch only while there is reserved room for it.
 
 use std::{io, sync::Arc};
 
 use crate::tree::TreeFile;
 
-/// How much room sled takes for a byte that it is given.
+/// How many bytes of room sled takes for each byte written to it.
 const TAKEN_FOR_A_BYTE: u64 = 4;
 
-/// The room at the end of the tree's file. It grows with what waits for the tree, so that a small store takes little.
+/// The reserved room at the end of the tree's file. It grows with the bytes that wait for the tree, so a small store takes
+/// little.
 pub(crate) struct Reserve {
     file: Arc<TreeFile>,
-    /// What the tree needs if nothing waits for it: it may begin a segment.
+    /// How much the tree needs even if nothing waits, because it may begin a segment.
     least: u64,
-    /// The file's length at the last look.
+    /// The file's length when it was last read.
     length: u64,
     /// The offset up to which blocks are allocated.
     until: u64,
@@ -26,7 +27,7 @@ impl Reserve {
         Self { file, least, length: 0, until: 0 }
     }
 
-    /// Makes sure that there is room for this many bytes that the tree does not have yet. Takes room for twice as many.
+    /// Ensures that there is room for this many waiting bytes. Reserves room for twice as many.
     pub(crate) fn keep(&mut self, waiting: usize) -> io::Result<()> {
         let length = self.file.file.length()?;
         let is_shorter = std::mem::replace(&mut self.length, length) > length;
@@ -59,19 +60,19 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_is_made_up_when_too_little_is_left_and_when_the_file_has_become_shorter() {
+    fn the_reserve_is_refilled_when_it_is_low_or_the_file_gets_shorter() {
         let directory = tempfile::tempdir().unwrap();
         let (mut reserve, file) = reserve_in(directory.path(), 512 * KIB);
         for (length, waiting, until) in [
             (0, 0, 1024),
-            // Enough is left.
+            // Enough room is left.
             (512, 0, 1024),
             (516, 0, 516 + 1024),
             (1200, 0, 1200 + 1024),
-            // More waits.
+            // More bytes wait.
             (1200, 128, 1200 + 1024),
             (1200, 192, 1200 + 2 * (512 + 4 * 192)),
-            // The blocks behind the end went with it.
+            // The file got shorter, and the blocks behind its end are gone.
             (100, 0, 100 + 1024),
         ] {
             file.set_len(length * KIB).unwrap();

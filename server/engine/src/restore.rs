@@ -1,6 +1,6 @@
-//! Makes a database of a backup, of a journal, or of both, up to a time or an entry.
+//! Creates a database from a backup, a journal, or both, up to a time or an entry.
 //!
-//! Changes have one order, that of their numbers. The clock whose time each of them carries may have stepped.
+//! Changes are ordered by number. Each also has a time, but the clock may have stepped.
 
 use std::{path::Path, sync::Arc};
 
@@ -21,45 +21,44 @@ use crate::{
 /// The sources of a database.
 #[derive(Debug, Default)]
 pub struct Sources<'p> {
-    /// A backup. Without one the journal must begin with the first change there ever was.
+    /// A backup. Without it the journal must begin with the store's first change.
     pub backup: Option<&'p Path>,
-    /// The `journal` directory of the database that was lost: with it nothing is lost that was acknowledged.
+    /// The `journal` directory of the lost database. With it, no acknowledged change is lost.
     pub journal: Option<&'p Path>,
-    /// Where to stop; after the last change unless given.
+    /// Where to stop; by default after the last change.
     pub until: Option<Until>,
 }
 
-/// The last change that a restore takes in.
+/// The last change that is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// The last change before any that was committed after this time, in milliseconds since 1970.
+    /// The last change before the first that was committed after this time, in milliseconds since 1970.
     Time(i64),
-    /// The change of this number.
+    /// The change with this number.
     Entry(u64),
 }
 
-/// A database that was restored.
+/// A restored database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The number of the last change in it.
+    /// The number of the database's last change.
     pub last: u64,
     /// How many changes come from [`Sources::journal`].
     pub replayed: u64,
-    /// The changes after that.
+    /// The changes that were left out after that.
     pub left_out: Option<LeftOut>,
 }
 
-/// Changes that were not restored, since they come after the last one wanted.
+/// Changes that were not restored, because they come after the wanted ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The number of the first.
+    /// The number of the first one.
     pub first: u64,
-    /// The number of the last.
+    /// The number of the last one.
     pub last: u64,
-    /// The earliest time at which one of them was committed, in milliseconds since 1970. An opening's own writes have no
-    /// time.
+    /// The earliest time at which one of them was committed, in milliseconds since 1970. Writes of an opening have no time.
     pub since: Option<i64>,
-    /// The latest of these times.
+    /// The latest time at which one of them was committed.
     pub until: Option<i64>,
 }
 
@@ -71,10 +70,11 @@ impl LeftOut {
     }
 }
 
-/// Makes a database in a directory that is missing or empty.
+/// Creates a database in a directory that is missing or empty.
 ///
 /// # Errors
-/// If the directory is in use, the sources are damaged or do not meet, or the disk is full. The directory is then as it was.
+/// If the directory is in use, the sources are damaged or do not meet, or the disk is full. The directory then stays as it
+/// was.
 pub fn restore(sources: &Sources<'_>, directory: &Path, layout: impl Layout) -> Result<Restored, BackupError> {
     restore_on(&SystemDisk, sources, directory, &(Arc::new(layout) as Arc<dyn Layout>))
 }
@@ -93,12 +93,12 @@ pub(crate) fn restore_on(
     let restore = Restore { disk, sources, backup };
     let lines = restore.lines()?;
     refuse_if_used(disk, directory)?;
-    // Under another name until it is whole, so that a crash leaves no half of a database to be opened.
+    // The database has another name until it is whole, so that nobody opens half of it after a crash.
     let making = whole_file::beside(directory, "restoring");
     whole_file::remove_directory(disk, &making)?;
     let restored = restore.make(lines, &making, layout);
     if restored.is_err() {
-        // What was made takes room. If it cannot be removed, the next try does.
+        // The unfinished part takes room. If it cannot be removed, the next try removes it.
         let _ = whole_file::remove_directory(disk, &making);
     }
     let restored = restored?;
@@ -106,7 +106,7 @@ pub(crate) fn restore_on(
     Ok(restored)
 }
 
-/// A restore under way.
+/// A running restore.
 struct Restore<'r> {
     disk: &'r dyn Platform,
     sources: &'r Sources<'r>,
@@ -114,7 +114,7 @@ struct Restore<'r> {
 }
 
 impl Restore<'_> {
-    /// The lines of what the sources hold. Refuses a journal that does not continue the backup.
+    /// The lines of the sources. Refuses a journal that does not continue the backup.
     fn lines(&self) -> Result<Lines, BackupError> {
         let of_backup = self.backup.as_ref().map(|(_, manifest)| manifest.lines.clone()).unwrap_or_default();
         let Some(journal) = self.sources.journal else { return Ok(of_backup) };
@@ -144,7 +144,7 @@ impl Restore<'_> {
         }
         let mut copy = JournalCopy::create(self.disk, new_journal, from + 1)?;
         let mut replay = Replay::new(tree);
-        // The last entry of the sources, and the last that is restored.
+        // The last entry of the sources, and the last restored entry.
         let (mut last, mut end) = (from, from);
         let (mut left_out, mut is_beyond) = (None, false);
         let Sources { backup, journal, until } = *self.sources;
@@ -152,7 +152,7 @@ impl Restore<'_> {
         let journals = [backup.map(|backup| backup.join(journal::DIRECTORY)), journal.map(Path::to_owned)];
         for source in journals.into_iter().flatten() {
             let ends_at = journal::read_closed(self.disk, &source, last, until, |number, writes| {
-                // Entries have the order of their numbers, whatever the clock said: after the first unwanted one none is wanted.
+                // Entries are ordered by number, whatever the clock said. After the first unwanted entry, all are unwanted.
                 is_beyond |= self.ends_before(number, &writes);
                 if is_beyond {
                     left_out = Some(LeftOut::with(left_out, number, committed_at(&writes)));
@@ -170,11 +170,11 @@ impl Restore<'_> {
                 ends_at => ends_at?,
             };
             if let Some(backup) = backup.filter(|_| end < to) {
-                // Its records are of several moments, and only its whole journal brings them to one.
+                // The records are from several moments, and only the backup's whole journal makes them consistent.
                 return Err(BackupError::Later { backup: backup.to_owned() });
             }
         }
-        // Later changes get the numbers of those that are left out.
+        // Later changes get the numbers of the changes left out.
         copy.finish(lines.begin(self.disk.new_id(), end))?;
         replay.finish()?;
         let mut writes = Writes::new();
@@ -197,7 +197,7 @@ impl Restore<'_> {
         if is_later { Err(BackupError::Later { backup }) } else { Ok(()) }
     }
 
-    /// Whether an entry, or a piece of records as of one, comes after the last one wanted.
+    /// Whether an entry, or a piece of records, is after the last wanted change.
     fn ends_before(&self, number: u64, writes: &Writes) -> bool {
         match self.sources.until {
             Some(Until::Time(time)) => committed_at(writes).is_some_and(|at| at > time),

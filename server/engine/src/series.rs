@@ -1,12 +1,11 @@
-//! Backups that a database makes again and again, in a directory which others may use too.
+//! Backups that a database makes regularly, in a directory that others may use too.
 //!
-//! A backup's directory is named for the time of its beginning and for the line of its database. A series touches the backups of
-//! its own line only: another database's, those from before a restore and an operator's stay until
-//! somebody removes them.
+//! A backup's directory is named for the time of its beginning and for its database's line. A series touches only backups of
+//! its own line. Backups of another database, from before a restore, or by an operator stay until somebody removes them.
 //!
-//! Of its own a series keeps the newest `keep`, and all that are younger than `keep` intervals. So restarts within seconds do
-//! not push out what was made before. The newest is the one with the latest change: a clock may step. The journal stays from
-//! the oldest of them on, and as a whole until there are `keep`.
+//! A series keeps its newest `keep` backups, and all that are younger than `keep` intervals. So restarts within seconds do
+//! not displace earlier backups. The newest backup is the one with the latest change, because a clock may step. The journal
+//! since the oldest of them stays; until there are `keep` backups, the whole journal stays.
 
 use std::{
     io,
@@ -25,18 +24,18 @@ use crate::{
 
 const PREFIX: &str = "backup-";
 
-/// Where a database's backups are made, and which of them stay.
+/// Where and how often a database makes backups, and which of them stay.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// The directory of their directories.
+    /// The directory that contains the backups' directories.
     pub directory: PathBuf,
-    /// The time from one to the next.
+    /// The interval between two backups.
     pub every: Duration,
-    /// How many stay at least.
+    /// How many backups stay at least.
     pub keep: usize,
 }
 
-/// What a series finds when it is taken up.
+/// What a series finds at a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenUp {
     /// How long it is until the next backup is due.
@@ -47,7 +46,7 @@ pub struct TakenUp {
 
 struct Made {
     path: PathBuf,
-    /// When it was begun, by the clock of that moment, in milliseconds since 1970.
+    /// When the backup was begun, by the clock at that moment, in milliseconds since 1970.
     at: i64,
     manifest: Manifest,
 }
@@ -56,22 +55,22 @@ struct Made {
 struct Found {
     /// Whole backups of this line, oldest first.
     own: Vec<Made>,
-    /// Backups of this line whose making was cut off.
+    /// Backups of this line that were interrupted.
     cut_off: Vec<PathBuf>,
-    /// Everything else that looks like a backup.
+    /// All other directories that look like backups.
     others: Vec<PathBuf>,
 }
 
 impl Database {
-    /// Takes up a series at a start, at a time in milliseconds since 1970: removes what a crash left of backups, and lets the
-    /// journal go that the others do not need.
+    /// Continues a series at a start, at a time in milliseconds since 1970. Removes interrupted backups, and allows the
+    /// journal to drop entries that the other backups do not need.
     ///
     /// # Errors
-    /// If the directory cannot be read or the database not be written. The journal then stays as it is.
+    /// If the directory cannot be read or the database cannot be written. Then the journal stays as it is.
     pub fn take_up(&self, series: &Series, now: i64) -> Result<TakenUp, BackupError> {
         let mut found = self.copier.look_for(series)?;
         if found.own.last().is_some_and(|newest| newest.manifest.to > self.overlay.last()) {
-            // Somebody put an earlier state of the files back. The changes from here on are others.
+            // Somebody restored an earlier state of the files. From here on, the same numbers belong to other changes.
             self.group_commit.writer().journal.begin_line()?;
             tracing::warn!(
                 "the store was put back to an earlier state; backups of later ones are not its own any more"
@@ -85,10 +84,10 @@ impl Database {
         Ok(TakenUp { due_in, others: found.others })
     }
 
-    /// Makes the next backup of a series, and removes old ones. As [`back_up`](Self::back_up) otherwise.
+    /// Makes the next backup of a series and removes old ones. Otherwise does the same as [`back_up`](Self::back_up).
     ///
     /// # Errors
-    /// As [`back_up`](Self::back_up). Old backups then stay.
+    /// Those of [`back_up`](Self::back_up). Then old backups stay.
     pub async fn back_up_next(&self, series: Series, now: i64) -> Result<(PathBuf, Manifest), BackupError> {
         let copier = self.copier.clone();
         let copying = tokio::task::spawn_blocking(move || copier.copy_next(&series, now));
@@ -98,9 +97,9 @@ impl Database {
 
 impl Copier {
     pub(crate) fn copy_next(&self, series: &Series, now: i64) -> Result<(PathBuf, Manifest), BackupError> {
-        // A crash may have left the directory's name unsynced: a power cut would then lose all backups.
+        // After a crash the directory's name may not be synced, and a power cut would then lose all backups.
         whole_file::create_directory(&*self.disk, &series.directory)?;
-        // They take room that this one may need.
+        // Interrupted backups take room that this one may need.
         self.remove_cut_off(&self.look_for(series)?);
         let path = series.directory.join(format!("{PREFIX}{:015}-{}", now.max(0), self.line()?));
         let manifest = self.copy_to(&path)?;
@@ -120,7 +119,7 @@ impl Copier {
         Ok(())
     }
 
-    /// The journal stays from the oldest backup on. Fewer than wanted may be too few, so then all of it stays.
+    /// Keeps the journal since the oldest backup. With fewer backups than wanted, keeps all of it.
     fn keep_journal(&self, series: &Series, found: &Found) {
         let oldest = found.own.iter().map(|made| made.manifest.from).min();
         self.retention.backed_up(oldest.filter(|_| found.own.len() >= series.keep).unwrap_or(0));
@@ -146,7 +145,7 @@ impl Copier {
                 _ => found.others.push(path),
             }
         }
-        // Their numbers tell which is newer, and where they are the same so are the backups.
+        // The number of changes tells which backup is newer. Backups with the same number are equal.
         found.own.sort_by_key(|made| made.manifest.to);
         Ok(found)
     }
@@ -161,27 +160,27 @@ impl Copier {
     }
 }
 
-/// The manifest of a backup that is whole, as far as its files' lengths tell.
+/// The manifest of a backup that is whole, judged by its files' lengths.
 fn whole(disk: &dyn Disk, backup: &Path) -> Option<Manifest> {
     let manifest = Manifest::read(disk, backup).ok()?;
     let length = disk.open(&backup.join(RECORDS), Open::Read).and_then(|file| file.length()).ok()?;
     (manifest.bytes == length).then_some(manifest)
 }
 
-/// Which backups may be removed, given when they were made. The one with the fewest changes comes first.
+/// Which backups may be removed, given their times, sorted by their number of changes.
 fn superseded(times: &[i64], series: &Series, now: i64) -> Vec<usize> {
     let keep = series.keep.max(1);
     let span =
         i64::try_from(series.every.as_millis()).unwrap_or(i64::MAX).saturating_mul(keep.try_into().unwrap_or(i64::MAX));
     let is_old = |nth: usize| {
-        // A clock may have been ahead. Then the backup is at least as old as a later one.
+        // The clock may have been ahead. Then the backup is at least as old as a later one.
         let made = times[nth..].iter().find(|at| **at <= now).copied().unwrap_or(now);
         now.saturating_sub(made) >= span
     };
     (0..times.len().saturating_sub(keep)).filter(|nth| is_old(*nth)).collect()
 }
 
-/// Removes a backup. `backup.json` goes first, so that a crash leaves no whole one that lacks something.
+/// Removes a backup, `backup.json` first, so that a crash leaves no backup that looks whole but lacks files.
 fn remove(disk: &dyn Disk, backup: &Path) -> io::Result<()> {
     if_there(disk.remove_file(&backup.join(MANIFEST)))?;
     disk.sync_directory(backup)?;
@@ -193,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_may_go_if_enough_are_newer_and_it_is_old_enough() {
+    fn a_backup_is_removed_if_it_is_old_and_enough_backups_are_newer() {
         let series = Series { directory: PathBuf::new(), every: Duration::from_secs(60), keep: 3 };
         let minute = 60_000;
         for (minutes, now, may_go) in [
@@ -202,15 +201,15 @@ mod tests {
             (&[0, 1, 2, 3], 3, &[0]),
             (&[0, 1, 2, 3], 2, &[]),
             (&[0, 1, 2, 3, 4, 5], 5, &[0, 1, 2]),
-            // Restarts at the same minute.
+            // Restarts within the same minute.
             (&[0, 1, 2, 2, 2, 2], 2, &[]),
             (&[0, 1, 2, 2, 2, 2], 4, &[0, 1]),
-            // The clock was a hundred minutes ahead, and stepped back.
+            // The clock was a hundred minutes ahead, then stepped back.
             (&[0, 101, 102, 3], 3, &[0]),
             (&[100, 101, 102, 3, 4, 5], 5, &[]),
             (&[100, 101, 102, 3, 4, 5], 6, &[0, 1, 2]),
             (&[100, 101, 102, 103], 3, &[]),
-            // It was behind.
+            // The clock was behind.
             (&[50, 0, 51, 52, 53], 53, &[0, 1]),
             (&[50, 0, 51, 52, 53], 52, &[1]),
         ] {

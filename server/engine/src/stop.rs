@@ -1,4 +1,4 @@
-//! Stops an engine that cannot go on, since nobody could rely on its next answer.
+//! Stops an engine that cannot go on, because its next answer could be wrong.
 
 use std::{
     error::Error,
@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Called once, with what failed and why. See [`Options::on_stop`](crate::Options::on_stop).
+/// Called once with what failed and why. See [`Options::on_stop`](crate::Options::on_stop).
 pub(crate) type OnStop = dyn Fn(&'static str, &dyn Error) + Send + Sync;
 
 /// Whether the engine has stopped, and the function that is called when it does.
@@ -18,7 +18,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Stops the engine. It no longer knows what the disk holds; the next start reads that from the journal.
+    /// Stops the engine, which no longer knows what the disk contains. The next start reads that from the journal.
     pub(crate) fn stop(&self, what: &'static str, error: &dyn Error) {
         if !self.has_stopped.swap(true, Ordering::SeqCst) {
             (self.on_stop)(what, error);
@@ -29,7 +29,7 @@ impl Stop {
         self.has_stopped.load(Ordering::SeqCst)
     }
 
-    /// Does work that the engine cannot go on without: a panic in it stops the engine.
+    /// Does work that the engine needs: a panic in it stops the engine.
     pub(crate) fn on_panic<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let panicked = |_| self.stop("the engine panicked", &io::Error::other("a panic"));
         panic::catch_unwind(AssertUnwindSafe(work)).map_err(panicked).ok()

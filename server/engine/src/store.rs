@@ -1,4 +1,4 @@
-//! What keeps the tree's records: sled, or in a simulation a map. No other file names sled.
+//! The store of the tree's records: sled, or a map in a simulation. Only this file names sled.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use crate::{
     file_error::named,
 };
 
-/// sled keeps pages in memory up to about this much; its default of 1 GiB is more than a small machine has.
+/// sled keeps about this many bytes of pages in memory. Its default of 1 GiB is more than a small machine has.
 const CACHE_BYTES: u64 = 128 * 1024 * 1024;
 /// A page of more than a quarter of a segment has a file of its own.
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
@@ -27,21 +27,21 @@ pub(crate) type Range = Box<dyn Iterator<Item = Result<(Stored, Stored), TreeErr
 
 pub(crate) trait Store: Send + Sync {
     fn get(&self, key: &[u8]) -> Result<Option<Stored>, TreeError>;
-    /// Puts a value under a key, or removes the key.
+    /// Puts a value under a key. `None` removes the key.
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), TreeError>;
-    /// The entries of a range in the order of their keys, or reversed. It is no snapshot: each step sees the store as it is.
+    /// The entries of a range in key order, or reversed. This is no snapshot: each step sees the store's present state.
     fn range(&self, keys: KeyRange, is_reversed: bool) -> Range;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
-    /// How many bytes its files have, which is more than its records by what sled has not yet tidied up.
+    /// The length of the store's files. It exceeds the records by the space that sled has not reclaimed yet.
     fn bytes(&self) -> Result<u64, TreeError>;
-    /// Writes what it still holds in memory. A crash of the process no longer undoes it; a power cut may.
+    /// Writes everything that is only in memory. Then a crash of the process no longer undoes it, but a power cut may.
     fn flush(&self) -> Result<(), TreeError>;
 }
 
-/// Opens the files of sled as they are. On some kinds of damage sled panics instead of returning an error.
+/// Opens sled's files without changing them. On some kinds of damage sled panics instead of returning an error.
 pub(crate) fn open_sled(directory: &Path) -> Result<Arc<dyn Store>, OpenError> {
-    // What sled has not written is in the journal, so it need not write it twice a second.
+    // The journal has what sled has not written, so sled need not write twice a second.
     let config = sled::Config::new()
         .path(directory)
         .cache_capacity(CACHE_BYTES)
@@ -95,8 +95,8 @@ impl Store for Sled {
     }
 }
 
-/// Whether the system refused a call, which tells nothing of what the files hold: the disk is full, or failed, there are too
-/// many open files, or the rights are wrong.
+/// Whether the system refused a call, which says nothing about the files' content: the disk is full or failed, too many files
+/// are open, or the permissions are wrong.
 fn is_refusal(error: &io::Error) -> bool {
     let is = |errno: Errno| {
         let code = errno.raw_os_error();

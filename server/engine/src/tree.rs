@@ -1,8 +1,8 @@
-//! The tree: ordered bytes on the disk, by sled.
+//! The tree: ordered bytes on the disk, stored by sled.
 //!
 //! sled 0.34.7 does not sync when it flushes (`sync_file_range` neither waits for the drive nor covers the file's metadata).
-//! It never opens a directory in which its own start crashed, and panics on some kinds of damage. So a start tidies
-//! up before it, the applier syncs sled's files beside it, and durability rests on the journal.
+//! It never opens a directory in which its own start crashed, and panics on some kinds of damage. So a start removes what a
+//! crash left before sled opens the directory, the applier syncs sled's files, and durability rests on the journal.
 
 use std::{
     io,
@@ -26,11 +26,11 @@ use crate::{
     writes::{APPLIED, FORMAT, Writes, number},
 };
 
-/// The name of the tree's directory in a database's. A directory without it holds no database.
+/// The name of the tree's directory in a database's directory. A directory without it contains no database.
 pub const DIRECTORY: &str = "sled";
 /// The file in the tree's directory that holds the values.
 pub(crate) const FILE: &str = "db";
-/// Pages too large for [`FILE`] have files of their own in here.
+/// Pages too large for [`FILE`] have their own files in this directory.
 const LARGE_PAGES: &str = "blobs";
 /// How long to wait for the lock of a tree that this process has just closed. sled's threads hold it a moment longer.
 const LOCK_WAIT: Duration = Duration::from_secs(4);
@@ -42,7 +42,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Opens the tree in a directory, or makes an empty one.
+    /// Opens the tree in a directory, or creates an empty one.
     pub(crate) fn open(disk: &dyn Platform, directory: &Path, layout: &Arc<dyn Layout>) -> Result<Self, OpenError> {
         if !disk.exists(directory)? {
             let (making, ()) = prepare(disk, directory, layout, |_| Ok::<_, OpenError>(()))?;
@@ -51,9 +51,9 @@ impl Tree {
         remove_unfinished_snapshots(disk, directory)?;
         let tree = Self::open_when_unlocked(disk, directory, layout)?;
         sync_files(disk, directory)?;
-        // A start that was killed may have named it, and nothing may come to the disk before that name.
+        // A killed start may have renamed it without a sync, and nothing may reach the disk before that name.
         whole_file::sync_parent(disk, directory)?;
-        // A power cut can drop the first writes and leave later ones.
+        // A power cut can lose the first writes and keep later ones.
         if !tree.store.is_empty() && tree.get(FORMAT)?.is_none() {
             return Err(OpenError::damaged(directory, "its records have no format"));
         }
@@ -88,7 +88,7 @@ impl Tree {
         })
     }
 
-    /// All entries as they are stored: some values are compressed.
+    /// All entries as they are stored. Some values are compressed.
     pub(crate) fn stored(&self) -> impl Iterator<Item = Result<Entry, TreeError>> {
         let all = self.store.range((Bound::Unbounded, Bound::Unbounded), false);
         all.map(|entry| entry.map(|(key, stored)| (key.to_vec(), stored.to_vec())))
@@ -104,13 +104,13 @@ impl Tree {
         self.apply(&writes)
     }
 
-    /// Applies writes. What makes them whole is the journal: after a crash within them, they are applied again. sled's own
-    /// batches are whole too, but each seals a buffer, wakes all of sled's threads to write it, and blocks readers.
+    /// Applies writes. The journal makes them atomic: after a crash during them, they are applied again. sled's own batches
+    /// are atomic too, but each seals a buffer, wakes all of sled's threads to write it, and blocks readers.
     pub(crate) fn apply(&self, writes: &Writes) -> Result<(), TreeError> {
         self.in_order(writes).into_iter().try_for_each(|(key, value)| self.apply_one(key, value))
     }
 
-    /// The writes in the order in which they are applied: that of the layout, and within it that of the keys.
+    /// The writes in the order in which they are applied: by the layout's order, then by key.
     pub(crate) fn in_order<'w>(&self, writes: &'w Writes) -> Vec<(&'w [u8], Option<&'w [u8]>)> {
         let mut writes: Vec<_> = writes.iter().map(|(key, value)| (&**key, value.as_deref())).collect();
         // The number of the last batch comes last.
@@ -133,7 +133,7 @@ fn value(layout: &dyn Layout, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, Tree
     }
 }
 
-/// The file that holds the tree's values, open beside sled: for the syncs that sled leaves out.
+/// The file with the tree's values, which the engine opens beside sled for the syncs that sled omits.
 pub(crate) struct TreeFile {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
@@ -146,13 +146,13 @@ impl TreeFile {
         Ok(Self { disk: Arc::clone(disk), directory: directory.to_owned(), file })
     }
 
-    /// Makes durable what a [`flush`](Store::flush) wrote.
+    /// Makes the bytes durable that a [`flush`](Store::flush) wrote.
     pub(crate) fn sync(&self) -> io::Result<()> {
         sync_flushed(&*self.disk, &self.directory, &*self.file)
     }
 }
 
-/// Makes a tree and fills it, in the directory that is returned. Its caller renames it.
+/// Creates and fills a tree in the returned directory. The caller renames it.
 pub(crate) fn prepare<T, E: From<OpenError>>(
     disk: &dyn Platform,
     directory: &Path,
@@ -169,7 +169,7 @@ pub(crate) fn prepare<T, E: From<OpenError>>(
     Ok((making, filled))
 }
 
-/// Syncs a tree that was closed, once sled has released its lock: sled's threads write after the last handle is gone.
+/// Syncs a closed tree once sled has released its lock: sled's threads still write after the last handle is dropped.
 pub(crate) fn sync_closed(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let file = disk.open(&directory.join(FILE), Open::Write)?;
     let begun = Instant::now();
@@ -191,8 +191,9 @@ fn sync_flushed(disk: &dyn Disk, directory: &Path, file: &dyn DiskFile) -> io::R
     file.sync_all()
 }
 
-/// A crash during start-up leaves a snapshot under its working name, which sled 0.34.7 would then take for the newest and,
-/// if it is torn, refuse for ever. sled uses a snapshot only after the rename, so an unfinished one can be removed.
+/// Removes unfinished snapshots. A crash during a start leaves a snapshot under its working name. sled 0.34.7 would then
+/// treat it as the newest, and refuse it forever if it is torn. sled uses a snapshot only after its rename, so nothing is
+/// lost.
 fn remove_unfinished_snapshots(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     for listed in disk.list(directory)? {
         let name = listed.name.to_str().unwrap_or_default();
@@ -204,10 +205,10 @@ fn remove_unfinished_snapshots(disk: &dyn Disk, directory: &Path) -> io::Result<
     Ok(())
 }
 
-/// Syncs the files of a directory and their names; sled syncs neither its settings nor names.
+/// Syncs the files of a directory and their names: sled syncs neither its settings nor names.
 fn sync_files(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     for listed in disk.list(directory)?.into_iter().filter(|listed| listed.is_file) {
-        // sled removes the files of large pages as it goes.
+        // sled may remove the files of large pages at any time.
         if let Some(file) = if_there(disk.open(&directory.join(listed.name), Open::Read))? {
             file.sync_all()?;
         }
@@ -221,7 +222,7 @@ mod tests {
     use crate::{disk::SystemDisk, layout::tests::Plain};
 
     #[test]
-    fn a_tree_with_records_and_without_their_format_is_damaged() {
+    fn a_tree_with_records_but_no_format_is_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tree");
         let open = || Tree::open(&SystemDisk, &path, &Plain::shared());
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_waits_for_a_tree_that_is_just_being_closed_and_removes_its_unfinished_snapshots() {
+    fn an_opening_waits_for_a_closing_tree_and_removes_unfinished_snapshots() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tree");
         let tree = Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap();
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_closed_tree_are_synced_once_nobody_holds_their_lock() {
+    fn a_closed_trees_files_are_synced_once_their_lock_is_free() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tree");
         drop(Tree::open(&SystemDisk, &path, &Plain::shared()).unwrap());

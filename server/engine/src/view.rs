@@ -7,20 +7,20 @@ use std::{
 
 use crate::{error::TreeError, overlay::Overlay, writes::Writes};
 
-/// The keys and values as they will be once the batch is durable: everything durable, the changes before this one in the
-/// batch, and this one's own writes.
+/// The keys and values as they will be once the batch is durable: all durable ones, the batch's earlier changes, and this
+/// change's own writes.
 pub struct View<'d> {
     overlay: &'d Overlay,
-    /// The writes of the changes before this one.
+    /// The writes of the batch's earlier changes.
     pub(crate) batch: Writes,
     change: BTreeMap<Vec<u8>, Edit>,
 }
 
 /// What a change does to a key.
 enum Edit {
-    /// Gives it a value, or removes it.
+    /// Sets the value, or removes the key.
     Set(Option<Vec<u8>>),
-    /// Adds to the end of the value that it has in the batch.
+    /// Appends to the key's value in the batch.
     Append(Vec<u8>),
 }
 
@@ -49,15 +49,15 @@ impl<'d> View<'d> {
         self.change.insert(key.into(), Edit::Set(Some(value.into())));
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     pub fn remove(&mut self, key: impl Into<Vec<u8>>) {
         self.change.insert(key.into(), Edit::Set(None));
     }
 
-    /// Adds to the end of the value under a key. Many changes of a batch may do so to a long value: it is not copied for each.
+    /// Appends to the value under a key. If many changes of a batch append to a long value, it is not copied for each.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Those of [`get`](Self::get).
     pub fn append(&mut self, key: impl Into<Vec<u8>>, bytes: &[u8]) -> Result<(), TreeError> {
         match self.change.entry(key.into()) {
             Place::Occupied(mut place) => match place.get_mut() {
@@ -79,7 +79,7 @@ impl<'d> View<'d> {
         Ok(())
     }
 
-    /// Adds the writes of a change to the batch, unless it fails.
+    /// Adds the writes of a change to the batch, unless the change fails.
     pub(crate) fn take<T, E>(&mut self, decide: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let outcome = decide(self);
         let change = std::mem::take(&mut self.change);

@@ -1,7 +1,7 @@
-//! Files that get their names when they are whole, and directories.
+//! Creates files that get their names when they are whole, and directories.
 //!
-//! A crash, a full disk or a lack of descriptors can leave a file half filled, and a start would take it for a whole one. So
-//! each file is filled and synced under another name, and then renamed.
+//! A crash, a full disk or a lack of descriptors can leave a file half written, and a start would read it as whole. So each
+//! file is written and synced under another name, and then renamed.
 
 use std::{
     ffi::OsString,
@@ -13,15 +13,15 @@ use crate::disk::{Disk, DiskFile, Open, Sequential};
 
 pub(crate) type Filling<'f> = Sequential<&'f dyn DiskFile>;
 
-/// The suffix of a file that is not whole yet. Code that lists a directory passes over it.
+/// The suffix of a file that is not whole yet. Code that lists a directory skips it.
 const UNFINISHED: &str = "unfinished";
 
-/// Makes a file that holds what `fill` writes, and returns it open for reading and writing. When this returns `Ok`, the file
-/// and its name are on the disk.
+/// Creates a file with the content that `fill` writes. Returns it open for reading and writing. When this returns `Ok`, the
+/// file and its name are on the disk.
 ///
 /// # Errors
-/// Where the file could not be filled or synced, its name does not exist. Where only its name could not be synced, the file
-/// is whole, and a power cut decides whether it is there.
+/// If the file could not be written or synced, its name does not exist. If only its name could not be synced, the file is
+/// whole, and a power cut decides whether it stays.
 pub(crate) fn create(
     disk: &dyn Disk,
     path: &Path,
@@ -37,7 +37,7 @@ pub(crate) fn create(
     };
     let made = make();
     if made.is_err() {
-        // The disk may be full; the next try truncates it in any case.
+        // The disk may be full. The next try truncates this file anyway.
         let _ = disk.remove_file(&unfinished);
     }
     let file = made?;
@@ -45,13 +45,13 @@ pub(crate) fn create(
     Ok(file)
 }
 
-/// Makes a file that holds these bytes.
+/// Creates a file with these bytes.
 pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     create(disk, path, |file| io::Write::write_all(file, bytes)).map(drop)
 }
 
-/// Makes a directory that nobody else may read, unless it is there, and makes its name durable, and those of the directories
-/// above that are made for it.
+/// Creates a directory that only its owner may read, unless it exists. Makes its name durable, and the names of all parents
+/// that it creates.
 pub(crate) fn create_directory(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if parent != Path::new("") && !disk.exists(parent)? => create_directory(disk, parent)?,
@@ -72,7 +72,7 @@ pub(crate) fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> 
     sync_parent(disk, to)
 }
 
-/// The outcome of a call on a path, or `None` if nothing has that path.
+/// The outcome of a call on a path; `None` if nothing has that path.
 pub(crate) fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_removed_with_its_files_a_missing_one_is_none_and_a_file_is_left() {
+    fn removing_a_directory_removes_its_files_accepts_a_missing_one_and_spares_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("made");
         create_directory(&SystemDisk, &path).unwrap();

@@ -1,4 +1,4 @@
-//! A worker: a thread that does work in pieces. On a simulated disk there are no threads, and the simulation steps the worker.
+//! A worker: a thread that does work in pieces. On a simulated disk there are no threads: the simulation steps the worker.
 
 use std::{
     io,
@@ -8,17 +8,17 @@ use std::{
 
 /// Work that comes in pieces.
 pub(crate) trait Work: Send + 'static {
-    /// Waits for a piece and does it. False if none will come.
+    /// Waits for a piece and does it. Returns false if none will come.
     fn wait(&mut self) -> bool;
 
-    /// Does a piece that waits. False if none does.
+    /// Does a waiting piece. Returns false if there is none.
     fn step(&mut self) -> bool;
 
-    /// Ends the work, after the last piece.
+    /// Ends the work after the last piece.
     fn end(&mut self) {}
 }
 
-/// Does work, on a thread or step by step.
+/// Does work on a thread, or step by step.
 pub(crate) enum Worker<W: Work> {
     Thread,
     Stepped(Mutex<W>),
@@ -37,7 +37,7 @@ impl<W: Work> Worker<W> {
         Ok((Self::Thread, Some(thread::Builder::new().name(name.into()).spawn(run)?)))
     }
 
-    /// Does a piece of work, unless a thread does. False if none waits.
+    /// Does a piece of work, unless a thread does the work. Returns false if no piece waits.
     pub(crate) fn step(&self) -> bool {
         match self {
             Self::Thread => false,
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes its pieces, and 0 at its end.
+    /// Notes the worker's pieces, and 0 at its end.
     struct Noting {
         pieces: mpsc::Receiver<u32>,
         done: Arc<Mutex<Vec<u32>>>,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_does_its_pieces_in_order_and_ends_after_the_last() {
+    fn a_thread_does_its_pieces_in_order_then_ends() {
         let (sender, pieces) = mpsc::channel();
         let done = Arc::default();
         let work = Noting { pieces, done: Arc::clone(&done) };

@@ -1,7 +1,7 @@
-//! Closed journal files, compressed to about a tenth by a worker.
+//! Compresses closed journal files to about a tenth, in a worker.
 //!
-//! They hold every change there ever was. So they can rebuild a broken tree, and the database as it was at any moment, for a
-//! tenth of the disk that the records take.
+//! Closed files contain every change since the beginning. So they can rebuild a damaged tree, or the database as of any
+//! moment, and take a tenth of the records' space on the disk.
 
 use std::{
     io::{self, BufWriter, Write as _},
@@ -24,13 +24,14 @@ use crate::{
     worker::{Work, Worker},
 };
 
-/// The quickest of zstd's usual levels: the committer and the requests need the processor more.
+/// The fastest of zstd's usual levels: the committer and the requests need the processor more.
 const LEVEL: i32 = 1;
-/// How many lists wait at most. One more is dropped: the next list has its files too.
+/// How many lists may wait. A further list is dropped: the next one has its files too.
 const WAITING: usize = 64;
 const WRITTEN_AT_BYTES: usize = 1024 * 1024;
 
-/// Compresses the closed files of each list that it is sent. When the database is being closed it ends after the file at hand.
+/// Compresses the closed files of each list that it receives. When the database is being closed, it ends after the present
+/// file.
 pub(crate) struct Archivist {
     lists: mpsc::SyncSender<FileList>,
     #[cfg_attr(not(feature = "simulation"), expect(dead_code, reason = "only a simulation steps it"))]
@@ -50,7 +51,7 @@ impl Archivist {
         Ok((Self { lists, worker }, thread))
     }
 
-    /// Has the closed files of a list compressed: all but the last.
+    /// Sends a list, so that its closed files are compressed: all but the last.
     pub(crate) fn send(&self, list: &FileList) {
         let _ = self.lists.try_send(list.clone());
     }
@@ -64,7 +65,7 @@ pub(crate) struct Compressing {
 }
 
 impl Compressing {
-    /// False if there is no list.
+    /// Returns false if there is no list.
     fn compress(&self, list: Option<FileList>) -> bool {
         let Some(FileList { files, .. }) = list else { return false };
         let closed = files.split_last().map_or(&[][..], |(_, closed)| closed);
@@ -86,7 +87,7 @@ impl Work for Compressing {
     }
 }
 
-/// Compresses a file, unless it is compressed or was removed because a backup holds its entries.
+/// Compresses a file, unless it is compressed already or was removed because a backup contains its entries.
 fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     let Some(source) = if_there(disk.open(path, Open::Read))? else { return Ok(()) };
     whole_file::create(disk, &compressed(path), |target| {
@@ -95,6 +96,6 @@ fn compress(disk: &dyn Disk, path: &Path) -> io::Result<()> {
         io::copy(&mut Sequential::new(source), &mut target)?;
         target.finish()?.flush()
     })?;
-    // The compressed file has its name, durably: at each moment there is one of the two.
+    // The compressed file's name is durable, so one of the two files always exists.
     disk.remove_file(path)
 }

@@ -1,4 +1,4 @@
-//! What the journal's last file holds: entries, then zeros or what a crash left of one more entry.
+//! The content of the journal's last file: entries, then zeros or what a crash left of one more entry.
 
 use std::{io, ops::Range};
 
@@ -16,17 +16,17 @@ pub(super) struct Content {
     pub(super) file: JournalFile,
     bytes: Vec<u8>,
     head: Head,
-    /// Where the last whole entry begins, and ends.
+    /// Where the last whole entry begins. `end` is where it ends.
     start: u64,
     pub(super) end: u64,
-    /// The number of the last entry, or of the one before the file if it has none.
+    /// The number of the last entry. In a file without entries, the number before its first.
     pub(super) last: u64,
 }
 
 impl Content {
     pub(super) fn of(disk: &dyn Disk, file: JournalFile) -> Result<Self, JournalError> {
         let (bytes, mut last) = (file.read(disk)?, file.first - 1);
-        // A head is on the disk before the file has its name.
+        // A file's head is on the disk before the file has its name.
         let head = Head::of(&bytes).ok_or_else(|| match bytes.len() as u64 {
             ..EMPTY_BYTES => file.cut(&bytes, EMPTY_BYTES, last),
             _ => JournalError::Damaged { path: file.path.clone(), offset: 0 },
@@ -43,7 +43,7 @@ impl Content {
         read_entries(&self.bytes, &self.file.path, last, after, each).map(drop)
     }
 
-    /// Whether a crash cut an entry short after the last whole one.
+    /// Whether a crash cut an entry short, after the last whole one.
     pub(super) fn is_torn(&self) -> bool {
         !is_zero_from(&self.bytes, self.end)
     }
@@ -56,9 +56,9 @@ impl Content {
         }
     }
 
-    /// Returns an error if entries after the last one are missing: the file was cut off, the tree has had entry `applied`, or
-    /// the first entry of a file that was begun later is not the next. A file is begun only when everything before it is
-    /// durable, so the last entry here is then damaged and not cut short.
+    /// Returns an error if entries after the last one are missing. Then the file was cut off, the tree has had entry
+    /// `applied`, or a file that was begun later starts too late. A file is begun only when everything before it is durable,
+    /// so in the third case the last entry here is damaged, not cut short.
     pub(super) fn refuse_loss(&self, applied: u64, begun: &[JournalFile]) -> Result<(), JournalError> {
         let last = self.last;
         if self.head.is_cut(&self.bytes, self.end) {
@@ -73,10 +73,10 @@ impl Content {
         }
     }
 
-    /// Makes the head and the last entry durable, if the file is not compressed. A process that was killed may not have synced
-    /// them. If its sync failed, the kernel may have taken them for written, and they are read here although no later sync would
-    /// write them. So they are written again, and so is the beginning of what follows: it may be zeros that took the place of an
-    /// entry that was never acknowledged.
+    /// Makes the head and the last entry durable, if the file is not compressed. A killed process may not have synced them.
+    /// If its sync failed, the kernel may wrongly count them as written: they can be read here, but no later sync would write
+    /// them. So this writes them again. It also writes the next few bytes, which may be zeros that replaced an entry that was
+    /// never acknowledged.
     pub(super) fn write_last_again(&self, disk: &dyn Disk) -> io::Result<()> {
         if planted!(LastEntryNotSynced) {
             return Ok(());
@@ -91,12 +91,12 @@ impl Content {
         file.sync_all()
     }
 
-    /// Leaves nothing but zeros after the last entry, durably, and returns where those end that are on the disk for certain.
-    /// The file gets no shorter: a start would take that for a loss.
+    /// Leaves only zeros after the last entry, durably. Returns where the zeros end that are certainly on the disk. The file
+    /// gets no shorter, because a start would consider that a loss.
     pub(super) fn end_well(&self, disk: &dyn Disk) -> io::Result<u64> {
         let zeros_end = self.head.length.max(self.end);
         let is_shorter = (self.bytes.len() as u64) < zeros_end;
-        // The last process may have cut off the only entry and not synced that.
+        // The last process may have cut off the only entry without a sync.
         let has_entries = self.last >= self.file.first;
         if has_entries && !is_shorter && !self.is_torn() {
             return Ok(zeros_end);

@@ -18,7 +18,8 @@ use crate::{
     writes::Writes,
 };
 
-/// A journal that is written as a copy of others: files like those of [`Journal`](super::Journal), of about the same length.
+/// A journal that is written as a copy of others. It has files like those of [`Journal`](super::Journal), of about the same
+/// length.
 pub(crate) struct JournalCopy<'d> {
     disk: &'d dyn Disk,
     directory: PathBuf,
@@ -39,7 +40,7 @@ impl<'d> JournalCopy<'d> {
         self.pieces.append(writes)
     }
 
-    /// Ends with an empty file, so that the first start has nothing to apply, and says which lines it is of.
+    /// Ends with an empty file, so that the first start has nothing to apply, and records the journal's lines.
     pub(crate) fn finish(mut self, lines: Lines) -> io::Result<()> {
         self.list.lines = lines;
         if self.pieces.length > EMPTY_BYTES {
@@ -57,7 +58,7 @@ impl<'d> JournalCopy<'d> {
     }
 }
 
-/// A file in the form of a journal file that is written once: no zeros ahead, one sync at the end.
+/// A file in the form of a journal file that is written once, without zeros at its end and with one sync.
 pub(crate) struct Pieces {
     file: io::BufWriter<Sequential<Box<dyn DiskFile>>>,
     length: u64,
@@ -66,7 +67,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Begins a file whose first entry will have this number.
+    /// Creates a file whose first entry will have this number.
     pub(crate) fn create(disk: &dyn Disk, path: &Path, first: u64) -> io::Result<Self> {
         let mut file = io::BufWriter::new(Sequential::new(disk.open(path, Open::CreateNew)?));
         file.write_all(&Head::bytes(EMPTY_BYTES))?;
@@ -81,7 +82,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Syncs the file. Returns the number of its last entry, and how many bytes it has.
+    /// Syncs the file. Returns the number of its last entry and its length.
     pub(crate) fn finish(self) -> io::Result<(u64, u64)> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.file.sync_all()?;
@@ -89,8 +90,8 @@ impl Pieces {
     }
 }
 
-/// Passes the entries of a file of [`Pieces`], whose first entry has this number, to `each`. Returns the number of the last. One
-/// entry at a time is in memory.
+/// Passes the entries of a file of [`Pieces`] to `each`. Its first entry must have this number. Returns the number of the
+/// last. One entry at a time is in memory.
 pub(crate) fn read_pieces(
     disk: &dyn Disk,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Files that something cut off while no process used them.
+//! Files that were cut off while no process used them.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::{disk::SystemDisk, error::JournalError};
 
 #[test]
-fn a_file_without_a_whole_head_is_refused_since_it_had_one_before_it_had_its_name() {
+fn a_file_without_a_whole_head_is_refused() {
     let (held, directory, path) = three_entries();
     for is_listed in [true, false] {
         for (left, is_cut) in [(&b""[..], true), (b"PAYJ", true), (&empty()[..15], true), (&[0; 5000], false)] {
@@ -33,7 +33,7 @@ fn a_file_without_a_whole_head_is_refused_since_it_had_one_before_it_had_its_nam
 }
 
 #[test]
-fn a_newest_file_that_was_cut_off_anywhere_is_refused_and_its_last_whole_entry_is_named() {
+fn the_last_file_is_refused_if_cut_off_and_the_error_names_its_last_whole_entry() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     let is_cut = |error: JournalError, wanted| matches!(error, JournalError::Cut { last, .. } if last == wanted);
@@ -45,7 +45,7 @@ fn a_newest_file_that_was_cut_off_anywhere_is_refused_and_its_last_whole_entry_i
         };
         assert!(is_cut(read_closed(&SystemDisk, &directory, 0, None, |_, _| Ok(())).unwrap_err(), last));
         assert!(is_cut(check_journal(directory.parent().unwrap()).unwrap().pop().unwrap().1, last));
-        // What is left can still be had.
+        // The remaining entries can still be read.
         let left_of = |until| read_closed(&SystemDisk, &directory, 0, Some(until), |_, _| Ok(()));
         assert!(last == 0 || left_of(last).is_ok_and(|found| found == last), "{length} bytes");
         assert!(left_of(last + 1).is_err());
@@ -58,7 +58,7 @@ fn a_newest_file_that_was_cut_off_anywhere_is_refused_and_its_last_whole_entry_i
 }
 
 #[test]
-fn a_file_that_was_emptied_just_after_it_was_begun_is_refused() {
+fn a_file_that_was_emptied_after_it_was_begun_is_refused() {
     let (_held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
     journal.rotate(0).unwrap();
@@ -72,12 +72,12 @@ fn a_file_that_was_emptied_just_after_it_was_begun_is_refused() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_behind_its_last_entry_has_lost_nothing_and_goes_on() {
+fn a_file_that_was_cut_off_after_its_last_entry_is_still_used() {
     let (_held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
     let (end, path) = (journal.length, file_in(&directory, 1));
     let whole = fs::read(&path).unwrap();
-    // The next entry would begin with its length and its checksum.
+    // The next entry would begin with its length and its checksum, eight bytes.
     for (zeros, is_refused) in [(0, true), (7, true), (8, false), (500_000, false)] {
         fs::write(&path, &whole[..usize::try_from(end + zeros).unwrap()]).unwrap();
         assert_eq!(entries_after(&directory, 0).is_err(), is_refused, "{zeros} zeros");

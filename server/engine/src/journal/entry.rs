@@ -1,11 +1,11 @@
-//! The form of a journal file and its entries, which the crate's front page draws. Zeros are no entry.
+//! The form of a journal file and its entries. The crate's documentation shows it. Zeros are no entry.
 //!
-//! A head is written before the entries that lie in its length, and a crash never makes a file shorter. So a file that is
-//! shorter than its head says was cut off by something else.
+//! A head is written before the entries within its length, and a crash never makes a file shorter. So if a file is shorter
+//! than its head says, something else cut it off.
 //!
 //! An entry that a crash cut short is the end of the journal: its commits were not answered. The engine begins an entry only
 //! when the one before is synced, so no entry follows one that was cut short. If a whole entry follows an unreadable one, the
-//! unreadable one was whole once and is damaged, and the journal is refused.
+//! unreadable one is damaged, and the journal is refused.
 
 use std::{io, ops::Range, path::Path};
 
@@ -17,7 +17,7 @@ pub(super) const EMPTY_BYTES: u64 = 16;
 /// An entry's length and checksum.
 pub(super) const ENTRY_HEAD_BYTES: usize = 8;
 
-/// What a file begins with.
+/// The beginning of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     /// The length that the file had on the disk.
@@ -25,7 +25,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head of a file that has this length on the disk.
+    /// The head for a file of this length on the disk.
     pub(super) fn bytes(length: u64) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..MAGIC.len()].copy_from_slice(MAGIC);
@@ -33,24 +33,24 @@ impl Head {
         bytes
     }
 
-    /// Reads the head of a file. `None` if it is not whole.
+    /// Reads a file's head. `None` if it is incomplete.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let length = bytes.strip_prefix(MAGIC)?.first_chunk()?;
         Some(Self { length: u64::from_le_bytes(*length) })
     }
 
-    /// Whether entries may be missing after the last one of a file, which ends at `end`: the file was longer once, and no zeros
-    /// take the place of the next entry, which begins with its length.
+    /// Whether entries may be missing after a file's last entry, which ends at `end`. That is so if the file was longer and
+    /// the bytes at `end` are not the zeros in the place of the next entry's length and checksum.
     pub(super) fn is_cut(self, bytes: &[u8], end: u64) -> bool {
         let is_shorter = (bytes.len() as u64) < self.length;
         is_shorter && rest_from(bytes, end).first_chunk() != Some(&[0; ENTRY_HEAD_BYTES])
     }
 }
 
-/// Takes an entry's number and its writes.
+/// Receives an entry's number and its writes.
 pub(super) type Each<'e> = dyn FnMut(u64, Writes) -> Result<(), JournalError> + 'e;
 
-/// Replaces the content of the buffer by an entry.
+/// Replaces the content of the buffer with an entry.
 pub(super) fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::Result<()> {
     let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a batch of more than 4 GiB");
     buffer.clear();
@@ -75,7 +75,7 @@ pub(super) fn encode(buffer: &mut Vec<u8>, number: u64, writes: &Writes) -> io::
     Ok(())
 }
 
-/// How many bytes an entry has, by its head.
+/// The length of an entry, according to its head.
 pub(super) fn entry_bytes(head: &[u8]) -> Option<u64> {
     take_u32(head).map(|(length, _)| u64::from(length) + ENTRY_HEAD_BYTES as u64)
 }
@@ -139,29 +139,29 @@ pub(super) fn read_entries(
     Ok(start..(bytes.len() - rest.len()) as u64)
 }
 
-/// Whether a whole entry follows somewhere after `end`. Entry `last`, the last readable one, ends there.
+/// Whether a whole entry follows anywhere after `end`, where the last readable entry, `last`, ends.
 pub(super) fn is_entry_behind(bytes: &[u8], end: u64, last: u64) -> bool {
     let rest = rest_from(bytes, end);
-    // A later entry's number is larger, by one for each entry between, and an entry has at least 16 bytes. So the text of a
-    // value is not taken for an entry.
+    // A later entry has a larger number, by at most one for each 16 bytes in between, the shortest length of an entry. So the
+    // text of a value does not count as an entry.
     let possible = last + 2..=last + 2 + rest.len() as u64 / 16;
     let is_entry = |start: usize| decode(&rest[start..]).is_some_and(|(number, ..)| possible.contains(&number));
-    // No entry begins among the zeros at the end.
+    // No entry begins in the zeros at the end.
     let zeros = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     (1..zeros).any(is_entry)
 }
 
-/// Whether a file never had an entry or a part of one: only zeros after its head.
+/// Whether a file never had an entry or a part of one: it has only zeros after its head.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
     Head::of(bytes).is_some_and(|head| is_zero_from(bytes, EMPTY_BYTES) && !head.is_cut(bytes, EMPTY_BYTES))
 }
 
-/// Whether a file holds nothing but zeros from an offset on.
+/// Whether a file has only zeros from an offset.
 pub(super) fn is_zero_from(bytes: &[u8], offset: u64) -> bool {
     rest_from(bytes, offset).iter().all(|byte| *byte == 0)
 }
 
-/// A file's bytes from an offset on.
+/// A file's bytes from an offset.
 fn rest_from(bytes: &[u8], offset: u64) -> &[u8] {
     usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default()
 }

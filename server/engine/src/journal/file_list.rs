@@ -1,7 +1,7 @@
-//! Which files the journal consists of.
+//! The list of the journal's files.
 //!
-//! The names in the journal's directory tell neither whether a file is missing nor whether the last one was ever used. So the
-//! list stands beside the directory, in `journal.json`, and survives it. A file belongs to the journal while it is listed.
+//! The names in the journal's directory show neither whether a file is missing nor whether the last one was ever used. So the
+//! list is a file beside the directory, `journal.json`. A file belongs to the journal while it is listed.
 
 use std::{
     io,
@@ -20,10 +20,10 @@ use crate::{
 /// The journal's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileList {
-    /// The numbers of their first entries, ascending. There is at least one. The last file is appended to.
+    /// The numbers of the files' first entries, ascending. There is at least one file. Entries are appended to the last.
     pub(super) files: Vec<u64>,
-    /// The entry up to which the tree is on the disk. If nobody has said so: everything before the last file of the list,
-    /// however many files were begun after it.
+    /// The entry up to which the tree is on the disk. Without it: everything before the last file of the list, however many
+    /// files were begun later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) in_tree: Option<u64>,
     pub(super) lines: Lines,
@@ -50,7 +50,7 @@ impl FileList {
         whole_file::write(disk, &path_of(directory), &serde_json::to_vec(self)?)
     }
 
-    /// The lines of a journal that is opened and ends with this change. Where none is known, one begins.
+    /// The lines of a journal that is opened and ends with this change. If none is known, one begins.
     pub(super) fn lines(listed: Option<&Self>, disk: &dyn Disk, last: u64) -> Lines {
         let known = listed.map(|list| list.lines.clone()).filter(|lines| !lines.is_empty());
         known.unwrap_or_else(|| Lines::default().begin(disk.new_id(), last))
@@ -65,7 +65,7 @@ impl FileList {
         self.in_tree.unwrap_or(self.active() - 1)
     }
 
-    /// The file that is appended to.
+    /// The file to which entries are appended.
     pub(super) fn active(&self) -> u64 {
         self.files.last().copied().unwrap_or(1)
     }

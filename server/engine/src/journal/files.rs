@@ -1,6 +1,6 @@
-//! The journal's files, and which of those in a directory belong to it.
+//! The journal's files, and which files of a directory belong to it.
 //!
-//! A file that was begun and never used, on a full disk say, is not listed (`file_list`). So it hides none that is in use.
+//! A file that was begun but never used, for example on a full disk, is not listed (`file_list`). So it hides no used file.
 
 use std::{
     io::{self, Write as _},
@@ -17,10 +17,10 @@ use crate::{
     whole_file::{self, if_there},
 };
 
-/// The suffixes of a file: as it is written, and compressed.
+/// The suffixes of a file's names: uncompressed and compressed.
 const SUFFIXES: [&str; 2] = ["journal", "journal.zst"];
 
-/// One of the journal's files, there or not, compressed or not.
+/// One of the journal's files. It may be missing or compressed.
 #[derive(Debug, Clone)]
 pub(super) struct JournalFile {
     /// The number of its first entry.
@@ -39,7 +39,7 @@ impl JournalFile {
         JournalError::Gone { path: self.path.clone(), first: self.first }
     }
 
-    /// The error for a file that was cut off after entry `last`. It had at least `had` bytes.
+    /// The error for a file that was cut off after entry `last` and had at least `had` bytes.
     pub(super) fn cut(&self, bytes: &[u8], had: u64, last: u64) -> JournalError {
         JournalError::Cut { path: self.path.clone(), length: bytes.len() as u64, had, last }
     }
@@ -48,16 +48,16 @@ impl JournalFile {
         Ok(disk.exists(&self.path)? || disk.exists(&compressed(&self.path))?)
     }
 
-    /// Whether nothing was ever written to it: it holds nothing but zeros after its head. A compressed or a missing file is not
-    /// unused, nor is one that was cut off.
+    /// Whether nothing was ever written to the file: it has only zeros after its head. A file that is compressed, missing or
+    /// cut off is not unused.
     pub(super) fn is_unused(&self, disk: &dyn Disk) -> io::Result<bool> {
         let Some(file) = if_there(disk.open(&self.path, Open::Read))? else { return Ok(false) };
         let first = disk::read_from(&*file, 0, Head::bytes(0).len() + ENTRY_HEAD_BYTES)?;
-        // Where its first entry is zeros, only the whole file tells damage from a file that was never used.
+        // If the first entry is zeros, only the rest of the file tells damage from a file that was never used.
         Ok(is_blank(&first) && is_blank(&disk::read(disk, &self.path)?))
     }
 
-    /// Its bytes, even while it is being compressed.
+    /// The file's bytes, even while it is being compressed.
     pub(super) fn read(&self, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {
         if let Some(bytes) = if_there(disk::read(disk, &self.path))? {
             return Ok(bytes);
@@ -67,8 +67,8 @@ impl JournalFile {
         zstd::stream::decode_all(&*bytes).map_err(|_| JournalError::Damaged { path, offset: 0 })
     }
 
-    /// Passes the entries after number `after` of a closed file to `each`. Only the last file can have been cut short by a
-    /// crash.
+    /// Passes the entries after number `after` of a closed file to `each`. Unlike the last file, a crash cannot have cut it
+    /// short.
     pub(super) fn read_closed(
         &self,
         disk: &dyn Disk,
@@ -84,7 +84,7 @@ impl JournalFile {
         }
     }
 
-    /// Removes it, compressed or not.
+    /// Removes the file, compressed or not.
     pub(super) fn remove(&self, disk: &dyn Disk) -> io::Result<()> {
         if_there(disk.remove_file(&self.path))?;
         if_there(disk.remove_file(&compressed(&self.path))).map(drop)
@@ -101,19 +101,19 @@ pub(super) fn files_in(disk: &dyn Disk, directory: &Path) -> io::Result<Vec<Jour
             firsts.extend(digits.parse::<u64>());
         }
     }
-    // A crash between the two steps of compressing a file leaves both forms.
+    // A crash while a file is compressed may leave both forms.
     firsts.sort_unstable();
     firsts.dedup();
     Ok(firsts.into_iter().map(|first| JournalFile::new(directory, first)).collect())
 }
 
-/// The files that belong to the journal, oldest first: those listed, there or not, and later ones that have entries.
+/// The files that belong to the journal, oldest first: all listed ones, even if missing, and later ones with entries.
 pub(super) fn belonging(disk: &dyn Disk, directory: &Path) -> Result<Vec<JournalFile>, JournalError> {
     let list = FileList::read(disk, directory)?;
     let listed = list.iter().flat_map(|list| &list.files).map(|first| JournalFile::new(directory, *first));
     let mut files: Vec<_> = listed.collect();
     for file in files_in(disk, directory)? {
-        // Without a list the first file belongs even if it is unused.
+        // Without a list, the first file belongs to the journal even if it is unused.
         if files.last().is_none_or(|last| last.first < file.first) && (files.is_empty() || !file.is_unused(disk)?) {
             files.push(file);
         }
@@ -126,7 +126,7 @@ pub(crate) fn file_in(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}.{}", SUFFIXES[0]))
 }
 
-/// The path of a journal file when it is compressed.
+/// The path of the compressed form of a journal file.
 pub(super) fn compressed(journal: &Path) -> PathBuf {
     whole_file::beside(journal, "zst")
 }

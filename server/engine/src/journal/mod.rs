@@ -1,8 +1,8 @@
-//! The journal: append-only files of committed batches, synced before anyone is answered.
+//! The journal: append-only files of committed batches, synced before any caller is answered.
 //!
-//! `entry` is the form of an entry; `files` and `file_list` say which files there are; `content` is the last file. `writer`
-//! appends, `opening` continues a journal at a start, `reader` reads one that another owner writes. Closed files stay,
-//! compressed (`archive`), until scheduled backups no longer need them (`retention`): all of them together can rebuild the
+//! `entry` is the form of an entry; `files` and `file_list` tell which files there are; `content` is the last file. `writer`
+//! appends, `opening` continues a journal at a start, `reader` reads a journal that another process may write. Closed files
+//! stay, compressed (`archive`), until scheduled backups no longer need them (`retention`): together they can rebuild the
 //! database.
 
 mod archive;

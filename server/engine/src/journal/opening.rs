@@ -1,8 +1,8 @@
 //! How a start continues the journal in a directory.
 //!
-//! The list of files says up to which entry the tree was synced. Whatever a crash did to the tree since then, each start applies
-//! all later entries again: a crash can leave a part of a batch in the tree, and a power cut the number of the last batch
-//! without the rest of it.
+//! The list of files says up to which entry the tree was synced. Each start applies all later entries again, because a crash
+//! can damage the tree since then: a crash can leave a part of a batch in the tree, and a power cut the number of the last
+//! batch without the rest of it.
 
 use std::{path::Path, sync::Arc};
 
@@ -21,13 +21,13 @@ use crate::{
 };
 
 impl Journal {
-    /// Opens the journal in a directory and passes to `replay`, in order, every entry since the tree was last synced, and any
-    /// before that after number `applied`, the last that the tree says it holds.
+    /// Opens the journal in a directory. Passes to `replay`, in order, all entries after the tree's last sync and all entries
+    /// after number `applied`, which is the last that the tree says it has.
     ///
     /// # Errors
-    /// [`JournalError::Gone`] if a file is missing that the tree may need, [`JournalError::Cut`] if the last one lacks entries
-    /// that it may have had. A missing file that the tree no longer needs is only logged: the journal alone can then not rebuild
-    /// the tree.
+    /// [`JournalError::Gone`] if a file is missing that the tree may need, [`JournalError::Cut`] if the last file may have
+    /// lost entries. If a file is missing that the tree no longer needs, that is only logged: then the journal alone cannot
+    /// rebuild the tree.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         directory: &Path,
@@ -39,17 +39,17 @@ impl Journal {
         let files = Files::of(disk, directory, applied, None)?;
         let content = &files.current;
         let listed = FileList::read(disk, directory)?;
-        // A crash may have left a journal without a list just after it was begun.
+        // A crash just after a journal was begun may have left it without a list.
         let in_tree = listed.as_ref().map_or(content.file.first - 1, FileList::in_tree);
         content.refuse_damage()?;
         content.refuse_loss(applied.max(in_tree), &files.unused)?;
-        // From here on the last entry counts: the tree gets it, readers see it, and others are written behind it.
+        // From here on the last entry counts: it is applied, readers see it, and further entries follow it.
         content.write_last_again(disk)?;
         if content.is_torn() {
             tracing::warn!("a crash cut the last journal entry short; it is dropped, its commits were not answered");
         }
         let last = content.last;
-        // Begun and not yet used.
+        // This file was begun but not used yet.
         let begun = files.unused.iter().find(|file| file.first == last + 1);
         let needed_after = if planted!(NumberTrusted) { applied } else { applied.min(in_tree) };
         files.read(disk, needed_after, &mut replay)?;
@@ -69,7 +69,7 @@ impl Journal {
         let JournalFile { first, path } = &present.file;
         let (first, file, length, allocated) = match disk.exists(path)? {
             true => (*first, disk.open(path, Open::Write)?, present.end, zeros_end),
-            // It is compressed.
+            // The last file is compressed, so begin another.
             false => (last + 1, begin_file(disk, directory, last + 1)?, EMPTY_BYTES, EMPTY_BYTES),
         };
         let mut list = FileList {

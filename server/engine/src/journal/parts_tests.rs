@@ -1,4 +1,4 @@
-//! The journal's parts, each alone: entries behind a damaged place, lists, unused files, copies.
+//! Tests of the journal's parts: entries after damage, lists, unused files, copies.
 
 use std::fs;
 
@@ -35,11 +35,11 @@ fn a_file_tells_where_its_last_entry_is() {
 }
 
 #[test]
-fn an_entry_behind_a_damaged_place_has_a_number_that_fits_in_between() {
+fn an_entry_after_damage_counts_only_with_a_plausible_number() {
     let damaged = 20;
     let file = |number| [&[1; 100][..], &vec![7; damaged], &entry(number), &[0; 9]].concat();
     let rest = file(9).len() as u64 - 100;
-    // The damaged place may have held an entry for each 16 bytes.
+    // The damage may have destroyed one entry for each 16 bytes.
     let most = 3 + 2 + rest / 16;
     for (number, is_behind) in [(3, false), (4, false), (5, true), (6, true), (most, true), (most + 1, false)] {
         assert_eq!(is_entry_behind(&file(number), 100, 3), is_behind, "{number}");
@@ -47,7 +47,7 @@ fn an_entry_behind_a_damaged_place_has_a_number_that_fits_in_between() {
 }
 
 #[test]
-fn a_list_of_files_that_is_empty_unsorted_or_has_a_file_twice_or_a_file_zero_is_damaged() {
+fn a_list_of_files_that_is_empty_unsorted_or_has_a_repeated_file_or_file_zero_is_damaged() {
     let (_held, directory, _journal) = new_journal();
     for files in [vec![], vec![2, 1], vec![1, 1], vec![0], vec![0, 1]] {
         FileList::of(files.clone()).write(&SystemDisk, &directory).unwrap();
@@ -59,7 +59,7 @@ fn a_list_of_files_that_is_empty_unsorted_or_has_a_file_twice_or_a_file_zero_is_
 }
 
 #[test]
-fn a_file_with_a_whole_head_and_nothing_behind_it_is_unused() {
+fn a_file_with_only_a_whole_head_is_unused() {
     let (_held, directory, _journal) = new_journal();
     let file = JournalFile::new(&directory, 2);
     assert!(!file.is_unused(&SystemDisk).unwrap(), "it is missing");
@@ -98,7 +98,7 @@ fn a_missing_file_is_refused_if_the_unused_one_after_it_begins_too_late() {
 }
 
 #[test]
-fn a_journal_is_begun_once_it_may_have_entries() {
+fn a_journal_counts_as_begun_once_it_may_have_entries() {
     let (held, directory, _journal) = new_journal();
     let is_begun = || is_begun(&SystemDisk, &directory).unwrap();
     assert!(!is_begun());
@@ -118,7 +118,7 @@ fn a_journal_is_begun_once_it_may_have_entries() {
 }
 
 #[test]
-fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
+fn a_short_copy_has_one_file_with_entries_and_an_empty_one() {
     for (entries, files) in [(0, vec![5]), (1, vec![5, 6]), (12, vec![5, 17])] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal");
@@ -135,7 +135,7 @@ fn a_copy_ends_with_an_empty_file_and_has_one_other_unless_it_is_long() {
 }
 
 #[test]
-fn a_file_of_a_copy_ends_when_it_is_longer_than_a_file_of_the_journal() {
+fn a_file_of_a_copy_ends_once_it_exceeds_a_journal_files_length() {
     let one = entry(1).len() - "a value".len();
     let full = usize::try_from(FILE_BYTES - EMPTY_BYTES).unwrap() - one;
     for (value, files) in [(full, vec![1, 3]), (full + 1, vec![1, 2, 3])] {
@@ -149,7 +149,7 @@ fn a_file_of_a_copy_ends_when_it_is_longer_than_a_file_of_the_journal() {
 }
 
 #[test]
-fn no_zeros_are_written_ahead_while_the_next_entry_has_room() {
+fn zeros_are_written_only_when_the_next_entry_has_no_room() {
     let (_held, directory, mut journal) = new_journal();
     let one = entry(1).len();
     journal.set_file_bytes(2 * one as u64);
@@ -161,7 +161,7 @@ fn no_zeros_are_written_ahead_while_the_next_entry_has_room() {
 }
 
 #[test]
-fn a_new_journal_has_nothing_in_the_tree_and_writes_zeros_ahead_for_a_file_of_its_length() {
+fn a_new_journal_expects_an_empty_tree_and_writes_zeros_up_to_its_files_length() {
     let (_held, directory, mut journal) = new_journal();
     assert_eq!(journal.in_tree(), 0);
     journal.set_file_bytes(4096);
@@ -171,7 +171,7 @@ fn a_new_journal_has_nothing_in_the_tree_and_writes_zeros_ahead_for_a_file_of_it
 }
 
 #[test]
-fn a_journal_without_a_list_applies_its_last_file_again_since_the_tree_was_synced_before_it_began() {
+fn a_journal_without_a_list_applies_its_last_file_again() {
     let (held, directory, mut journal) = new_journal();
     for number in 1..=5 {
         journal.append(&batch("key", Some("a value"))).unwrap();
@@ -183,14 +183,14 @@ fn a_journal_without_a_list_applies_its_last_file_again_since_the_tree_was_synce
         fs::remove_file(held.path().join("journal.json")).unwrap();
         let applied: Vec<_> = entries_after(&directory, 5).unwrap().into_iter().map(|(number, _)| number).collect();
         assert_eq!(applied, [3, 4, 5]);
-        // A file that was begun and never used changes nothing.
+        // A file that was begun but never used changes nothing.
         journal.rotate(0).unwrap();
     }
 }
 
 #[cfg(feature = "simulation")]
 #[test]
-fn an_entry_that_nobody_synced_survives_a_power_cut_once_it_is_written_again() {
+fn an_unsynced_entry_survives_a_power_cut_after_it_is_written_again() {
     use std::{path::Path, sync::Arc};
 
     use super::reader::write_last_again;
@@ -226,7 +226,7 @@ fn an_entry_that_nobody_synced_survives_a_power_cut_once_it_is_written_again() {
 
 #[cfg(feature = "simulation")]
 #[test]
-fn an_entry_that_was_cut_off_stays_away_once_a_start_has_not_found_it() {
+fn an_entry_that_one_start_did_not_find_never_comes_back() {
     use std::{path::Path, sync::Arc};
 
     use crate::{

@@ -1,4 +1,4 @@
-//! Reads the entries of a journal and changes nothing.
+//! Reads the entries of a journal without changing it.
 
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,18 @@ use crate::{
     writes::Writes,
 };
 
-/// The files of a journal by their part in it.
+/// The files of a journal by their roles.
 pub(super) struct Files {
-    /// Those before the current one, there or not, oldest first.
+    /// The files before the current one, oldest first, even if missing.
     pub(super) closed: Vec<JournalFile>,
-    /// The one that has the last entry.
+    /// The file with the last entry.
     pub(super) current: Content,
-    /// Those without entries that were begun after it.
+    /// Later files, which were begun but have no entries.
     pub(super) unused: Vec<JournalFile>,
 }
 
 impl Files {
-    /// The files of a journal of which the entries after number `after` are needed, and none after `until`.
+    /// The files of a journal. The caller needs the entries after number `after`, but none after `until`.
     pub(super) fn of(disk: &dyn Disk, directory: &Path, after: u64, until: Option<u64>) -> Result<Self, JournalError> {
         let mut closed = belonging(disk, directory)?;
         closed.retain(|file| until.is_none_or(|until| file.first <= until));
@@ -43,7 +43,7 @@ impl Files {
             current -= 1;
         }
         if !closed[current].is_there(disk)? {
-            // It is not needed if the next one begins at the first entry that is, or before.
+            // A file is not needed if the next one begins with the first needed entry or before.
             if closed.get(current + 1).is_none_or(|next| next.first > after + 1) {
                 return Err(closed[current].gone());
             }
@@ -72,7 +72,7 @@ impl Files {
 
 /// Whether entries may have been written to the journal in a directory, which may be missing.
 pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, JournalError> {
-    // A journal is listed once its first file is there.
+    // A journal is listed once its first file exists.
     let list = FileList::read(disk, directory)?;
     let mut is_begun = match list {
         Some(list) => list.active() > 1 || !disk.exists(&file_in(directory, 1))?,
@@ -84,13 +84,13 @@ pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> Result<bool, Journa
     Ok(is_begun)
 }
 
-/// The lines of the journal in a directory; none if it has no list.
+/// The lines of the journal in a directory. They are empty if it has no list.
 pub(crate) fn lines(disk: &dyn Disk, directory: &Path) -> Result<Lines, JournalError> {
     Ok(FileList::read(disk, directory)?.map(|list| list.lines).unwrap_or_default())
 }
 
-/// Passes the entries after number `after` to `each`, in order. Another thread may append to the journal meanwhile; entries
-/// that it appends after the call may or may not be read.
+/// Passes the entries after number `after` to `each`, in order. Another thread may append to the journal during the call; it
+/// is open whether those entries are read.
 pub(crate) fn read(
     disk: &dyn Disk,
     directory: &Path,
@@ -100,13 +100,14 @@ pub(crate) fn read(
     Files::of(disk, directory, after, None)?.read(disk, after, &mut each)
 }
 
-/// Makes the last entry of a journal durable that nobody appends to: a process that was killed may not have synced it.
+/// Makes a journal's last entry durable, because a killed process may not have synced it. Nobody may append to the journal.
 pub(crate) fn write_last_again(disk: &dyn Disk, directory: &Path) -> Result<(), JournalError> {
     Ok(Files::of(disk, directory, 0, None)?.current.write_last_again(disk)?)
 }
 
-/// As [`read`], of a journal that nobody appends to. Returns the last entry's number. A journal that is damaged before its end
-/// is refused, and one whose last file is missing or was cut off, unless only entries up to `until` are wanted.
+/// Does the same as [`read`] for a journal to which nobody appends. Returns the last entry's number. Refuses a journal that
+/// is damaged before its end. Unless only entries up to `until` are wanted, also refuses one whose last file is missing or
+/// cut off.
 pub(crate) fn read_closed(
     disk: &dyn Disk,
     directory: &Path,
@@ -124,13 +125,13 @@ pub(crate) fn read_closed(
     Ok(current.last)
 }
 
-/// Up to which entry the tree was synced, as far as a list of files says so.
+/// The entry up to which the tree was synced, according to the list of files; 0 without a list.
 fn in_tree(disk: &dyn Disk, directory: &Path) -> Result<u64, JournalError> {
     Ok(FileList::read(disk, directory)?.map_or(0, |list| list.in_tree()))
 }
 
-/// Reads all journal files of a database, which may be open, and returns what is wrong with them: each must be there and
-/// have all entries up to the first of the next.
+/// Reads all journal files of a database, which may be open. Returns the faults: each file must exist and have all entries up
+/// to the first of the next.
 ///
 /// # Errors
 /// If the journal cannot be read at all.
@@ -146,7 +147,7 @@ pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(
     }
     let mut faults = Vec::new();
     for (nth, file) in used.iter().enumerate() {
-        // A file that a backup supersedes may be removed at any moment.
+        // A file that backups have made unnecessary may be removed at any moment.
         if let Err(error) = check(disk, &directory, file, used.get(nth + 1), &unused)
             && FileList::read(disk, &directory)?.is_none_or(|list| list.has(file.first))
         {
@@ -156,7 +157,7 @@ pub(crate) fn check_journal_on(disk: &dyn Disk, database: &Path) -> Result<Vec<(
     Ok(faults)
 }
 
-/// Whether a file is there and whole. A file that has a next one is closed.
+/// Checks that a file exists and is whole. A file with a next file is closed.
 fn check(
     disk: &dyn Disk,
     directory: &Path,
@@ -171,7 +172,7 @@ fn check(
         content.refuse_loss(in_tree, unused)
     };
     let Some(next) = next else {
-        // Its last entry may be half written at this moment, or its head, and is whole when it is read again.
+        // The last entry or the head may be half written at this moment. A second read finds it whole.
         return ends_well().or_else(|_| ends_well());
     };
     if !file.is_there(disk)? {

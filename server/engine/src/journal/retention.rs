@@ -1,34 +1,34 @@
-//! Which journal entries a backup still needs, although the tree holds them.
+//! Which journal entries backups still need, although the tree has them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What keeps journal files from being removed: without scheduled backups all of them stay.
+/// Decides which journal files must stay. Without scheduled backups all of them stay.
 #[derive(Debug, Default)]
 pub(crate) struct Retention(Mutex<Needs>);
 
 #[derive(Debug, Default)]
 struct Needs {
-    /// The oldest scheduled backup holds the entries up to this one; the journal has those since.
+    /// The oldest scheduled backup has the entries up to this one; the journal has the later ones.
     backed_up: u64,
-    /// For each copy under way, the entry after which it needs every one.
+    /// For each running copy, the entry after which it needs every entry.
     copies: Vec<u64>,
 }
 
 impl Retention {
-    /// Entries after this one must stay.
+    /// The entry after which all entries must stay.
     pub(crate) fn needed_after(&self) -> u64 {
         let needs = self.lock();
         needs.copies.iter().copied().chain([needs.backed_up]).min().unwrap_or(0)
     }
 
-    /// From now on the entries after this one stay, until a later backup says otherwise.
+    /// From now on only the entries after this one stay, until this is called with a later one.
     pub(crate) fn backed_up(&self, number: u64) {
         self.lock().backed_up = number;
     }
 
     /// Keeps the entries after the number that `begin` returns, until the [`Copying`] is dropped.
     pub(crate) fn copy_after<E>(&self, begin: impl FnOnce() -> Result<u64, E>) -> Result<Copying<'_>, E> {
-        // Under the lock, so that no file is removed in between.
+        // Under the lock, so that no file is removed meanwhile.
         let mut needs = self.lock();
         let after = begin()?;
         needs.copies.push(after);
@@ -36,15 +36,15 @@ impl Retention {
     }
 
     fn lock(&self) -> MutexGuard<'_, Needs> {
-        // No code panics while it holds the lock.
+        // No code panics while it has the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A copy under way.
+/// A running copy.
 pub(crate) struct Copying<'r> {
     retention: &'r Retention,
-    /// It needs every entry after this one.
+    /// The copy needs every entry after this one.
     pub(crate) after: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Appended entries are read again, whatever a crash, a full disk or an operator did to the files.
+//! Appended entries can be read again, whatever a crash, a full disk or an operator did to the files.
 
 use std::{
     fs,
@@ -53,7 +53,7 @@ pub(super) fn three_entries() -> (tempfile::TempDir, PathBuf, PathBuf) {
     journal.append(&batch("b", None)).unwrap();
     journal.append(&batch("c", Some("3"))).unwrap();
     let path = file_in(&directory, 1);
-    // Without the zeros, so that the tests go over the entries only. The last entry ends with its value.
+    // Without the zeros, so that the tests cover only the entries. The last entry ends with its value.
     let mut bytes = fs::read(&path).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte == b'3').unwrap() + 1);
     set_head(&mut bytes);
@@ -61,7 +61,7 @@ pub(super) fn three_entries() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (held, directory, path)
 }
 
-/// Makes the head of a file say its length.
+/// Updates a file's head to its length.
 fn set_head(bytes: &mut [u8]) {
     let head = Head::bytes(bytes.len() as u64);
     bytes[..head.len()].copy_from_slice(&head);
@@ -73,7 +73,7 @@ pub(super) fn empty() -> Vec<u8> {
 }
 
 #[test]
-fn where_a_power_cut_took_the_first_list_with_two_files_a_start_applies_the_first_file_until_the_tree_is_synced() {
+fn after_a_lost_list_a_start_applies_the_earlier_file_until_the_tree_is_synced() {
     let (held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
     let list = held.path().join("journal.json");
@@ -81,7 +81,7 @@ fn where_a_power_cut_took_the_first_list_with_two_files_a_start_applies_the_firs
     journal.rotate(0).unwrap();
     journal.append(&batch("b", Some("2"))).unwrap();
     fs::write(&list, before).unwrap();
-    // A power cut can leave the number of the last batch in the tree without the rest of it.
+    // A power cut can leave the number of the last batch in the tree, but not the rest of that batch.
     for applied in [0, 2, 2] {
         assert_eq!(entries_after(&directory, applied).unwrap().len(), 2);
     }
@@ -92,18 +92,18 @@ fn appended_entries_are_read_again_in_order() {
     let (_held, directory, _) = three_entries();
     let all = vec![(1, batch("a", Some("1"))), (2, batch("b", None)), (3, batch("c", Some("3")))];
     assert_eq!(entries_after(&directory, 0).unwrap(), all);
-    // The tree may lack a part of the entries that it says it holds.
+    // The tree may lack a part of the entries whose numbers it has.
     assert_eq!(entries_after(&directory, 2).unwrap(), all);
     assert_eq!(entries_after(&directory, 3).unwrap(), all);
 }
 
 #[test]
-fn cut_short_by_a_crash_at_any_byte_it_keeps_every_whole_entry_and_can_be_appended_to() {
+fn a_journal_cut_short_at_any_byte_keeps_every_whole_entry_and_goes_on() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     let mut kept = Vec::new();
     for length in 0..whole.len() - empty().len() {
-        // What never reached the disk are the zeros from before.
+        // In the place of bytes that never reached the disk are the earlier zeros.
         let mut cut = whole.clone();
         cut[empty().len() + length..].fill(0);
         fs::write(&path, cut).unwrap();
@@ -120,7 +120,7 @@ fn cut_short_by_a_crash_at_any_byte_it_keeps_every_whole_entry_and_can_be_append
 }
 
 #[test]
-fn an_entry_with_a_flipped_bit_is_never_read_and_only_the_last_one_is_taken_for_torn() {
+fn an_entry_with_a_flipped_bit_is_never_read_and_only_the_last_one_may_be_dropped() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     let entries = entries_after(&directory, 0).unwrap();
@@ -132,7 +132,7 @@ fn an_entry_with_a_flipped_bit_is_never_read_and_only_the_last_one_is_taken_for_
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, &flipped).unwrap();
         match entries_after(&directory, 0) {
-            // Only the last entry can be one that a crash cut short.
+            // A crash can have cut short only the last entry.
             Ok(read) => assert_eq!(read, entries[..2], "bit {bit}"),
             Err(error) => assert!(matches!(error, JournalError::Damaged { .. }), "bit {bit}: {error}"),
         }
@@ -153,7 +153,7 @@ fn a_journal_that_ends_before_the_tree_or_begins_after_it_is_refused() {
     journal.rotate(8).unwrap();
     journal.append(&batch("d", Some("4"))).unwrap();
     assert!(matches!(entries_after(&directory, 4), Err(JournalError::Gap { after: 4, found: 9, .. })));
-    // The list says what the tree has, also where a tree that was lost does not.
+    // The list says what the tree has, even if the tree was lost and does not.
     let mut list = FileList::read(&SystemDisk, &directory).unwrap().unwrap();
     list.in_tree = Some(12);
     list.write(&SystemDisk, &directory).unwrap();
@@ -167,7 +167,7 @@ fn a_journal_that_ends_before_the_tree_or_begins_after_it_is_refused() {
 fn a_file_without_entries_does_not_hide_the_file_before_it() {
     let (_held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
-    // The next file is there, with and without zeros, and listed or not; the old one went on.
+    // The next file exists, with or without zeros, listed or not; but the old one was used further.
     let stray = file_in(&directory, 2);
     journal.append(&batch("b", Some("2"))).unwrap();
     journal.append(&batch("c", Some("3"))).unwrap();
@@ -187,7 +187,7 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
             assert_eq!(FileList::read(&SystemDisk, &directory).unwrap().unwrap().files, [1]);
         }
     }
-    // A file that begins after the last entry was begun and is continued.
+    // A file that was begun after the last entry is continued.
     fs::write(file_in(&directory, 4), empty()).unwrap();
     FileList::of(vec![1, 4]).write(&SystemDisk, &directory).unwrap();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
@@ -197,7 +197,7 @@ fn a_file_without_entries_does_not_hide_the_file_before_it() {
 }
 
 #[test]
-fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
+fn a_missing_listed_file_is_reported_and_refused_if_the_store_needs_it() {
     let (_held, directory, path) = three_entries();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     journal.set_in_tree(3).unwrap();
@@ -206,7 +206,7 @@ fn a_listed_file_that_is_missing_is_named_and_refused_if_the_store_needs_it() {
     let active = file_in(&directory, 4);
     drop(journal);
     fs::rename(&path, path.with_extension("away")).unwrap();
-    // The entries that the tree holds are not needed.
+    // The tree already has these entries, so the file is not needed.
     assert_eq!(entries_after(&directory, 3).unwrap().len(), 1);
     assert!(matches!(entries_after(&directory, 2), Err(JournalError::Gone { path: gone, first: 1 }) if gone == path));
     fs::rename(path.with_extension("away"), &path).unwrap();
@@ -234,7 +234,7 @@ fn a_closed_journal_without_its_last_file_is_refused_unless_only_earlier_entries
 }
 
 #[test]
-fn damage_in_the_last_file_is_a_fault_and_a_torn_last_entry_is_not() {
+fn damage_in_the_last_file_is_a_fault_but_a_torn_last_entry_is_not() {
     let (_held, directory, path) = three_entries();
     let whole = fs::read(&path).unwrap();
     let mut torn = whole.clone();
@@ -267,7 +267,7 @@ fn a_damaged_last_entry_is_found_if_a_file_was_begun_after_it() {
 fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
     let (held, directory, mut journal) = new_journal();
     journal.append(&batch("a", Some("1"))).unwrap();
-    // The list cannot be written, and a file of the name that was tried stays, as after a failed sync of the directory.
+    // The list cannot be written, and the begun file stays, as after a failed sync of the directory.
     let blocked = held.path().join("journal.json.unfinished");
     fs::create_dir_all(blocked.join("full")).unwrap();
     journal.rotate(0).unwrap_err();
@@ -294,7 +294,7 @@ fn a_file_that_was_begun_and_never_listed_is_neither_compressed_nor_restored() {
 }
 
 #[test]
-fn a_file_begun_and_not_used_replaces_a_missing_one_and_is_listed_once() {
+fn an_unused_file_replaces_a_missing_one_and_is_listed_once() {
     let (_held, directory, path) = three_entries();
     let mut journal = Journal::open(&system(), &directory, 3, |_, _| Ok(())).unwrap();
     journal.set_in_tree(3).unwrap();
@@ -326,7 +326,7 @@ fn a_last_file_that_was_compressed_is_followed_by_a_new_one() {
 
 #[cfg(feature = "simulation")]
 #[test]
-fn a_file_that_is_closed_after_a_failed_write_ends_well_whatever_a_power_cut_keeps() {
+fn a_file_closed_after_a_failed_write_ends_with_zeros_after_any_power_cut() {
     use crate::simulation::{Crash, SimulatedDisk};
     let directory = Path::new("/journal");
     for seed in 0..400 {
@@ -335,7 +335,7 @@ fn a_file_that_is_closed_after_a_failed_write_ends_well_whatever_a_power_cut_kee
         let mut journal = Journal::create(&disk, directory).unwrap();
         journal.set_file_bytes(4096);
         journal.append(&batch("a", Some("1"))).unwrap();
-        // The entry needs no new zeros, so of the next calls one asks for the length and one writes.
+        // The entry needs no new zeros, so one of the next two calls asks for the length and the other writes.
         simulated.fail(0..2, 1);
         journal.append(&batch("b", Some(&"2".repeat(2000)))).unwrap_err();
         simulated.mend();

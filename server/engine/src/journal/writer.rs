@@ -19,24 +19,25 @@ use crate::{
     writes::Writes,
 };
 
-/// How many zeros are written at a time ahead of the entries, at most.
+/// How many zeros are written ahead of the entries at a time, at most.
 const AHEAD_BYTES: usize = 1024 * 1024;
-/// The suffix of a file that was cut off while it was in use. The tree has what it held.
+/// The suffix of a file that was cut off while it was in use. The tree has its entries.
 const CUT: &str = "cut";
 
 /// The journal's last file, open for appending.
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-    /// The files it consists of: all but the last are closed.
+    /// The journal's files. All but the last are closed.
     pub(crate) list: FileList,
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Identifies the open file, whatever its name.
+    /// Identifies the open file, even if its name changes.
     identity: Identity,
     /// Where the last entry ends.
     pub(crate) length: u64,
-    /// Where the zeros after it end: the file's length. That much is on the disk, and the file's head says so.
+    /// Where the zeros after the last entry end, which is the file's length. That length is on the disk, and the file's head
+    /// has it.
     pub(super) allocated: u64,
     last: u64,
     pub(super) ahead: usize,
@@ -53,7 +54,7 @@ impl Journal {
         Ok(Self::of_file(disk, directory, list, file, 0)?)
     }
 
-    /// The journal whose last file is open and has no entries.
+    /// The journal with this open last file, which has no entries.
     pub(super) fn of_file(
         disk: &Arc<dyn Disk>,
         directory: &Path,
@@ -76,17 +77,17 @@ impl Journal {
         })
     }
 
-    /// Sets the usual length of a file: no more zeros than that are written at a time.
+    /// Sets the usual length of a file. It limits how many zeros are written at a time.
     pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
         self.ahead = usize::try_from(bytes).unwrap_or(AHEAD_BYTES).min(AHEAD_BYTES);
     }
 
-    /// Appends a batch and syncs it; returns its number. When this returns `Ok` no crash can undo it.
+    /// Appends a batch, syncs it, and returns its number. When this returns `Ok`, no crash can undo it.
     ///
     /// # Errors
-    /// [`AppendError::NotWritten`] leaves the journal as it was: the batch may be tried again later. After
-    /// [`AppendError::NotSynced`] nobody knows what the file holds: the process must stop and read it again. After
-    /// [`AppendError::Gone`] the file has no entry more, and what is left of it has a name that no start looks for.
+    /// [`AppendError::NotWritten`] leaves the journal as it was: the caller may try again later. After
+    /// [`AppendError::NotSynced`] nobody knows what the file contains: the process must stop and read it again. After
+    /// [`AppendError::Gone`] the file gets no more entries, and is renamed so that no start reads it.
     pub(crate) fn append(&mut self, writes: &Writes) -> Result<u64, AppendError> {
         if self.file.length().is_ok_and(|length| length < self.allocated) {
             let _ = whole_file::rename(&*self.disk, &self.path, &whole_file::beside(&self.path, CUT));
@@ -101,7 +102,7 @@ impl Journal {
         let not_synced = if planted!(FailedSyncGoesOn) { AppendError::NotWritten } else { AppendError::NotSynced };
         self.file.sync_data().map_err(not_synced)?;
         if !self.has_its_name() {
-            // The entry is not acknowledged, and its number goes to another: the file may be put back.
+            // The entry is not acknowledged, and another entry gets its number, because somebody may put the file back.
             let _ = self.cut();
             return Err(AppendError::Gone { path: self.path.clone() });
         }
@@ -110,7 +111,7 @@ impl Journal {
         Ok(number)
     }
 
-    /// Whether the open file is the one that a start would open.
+    /// Whether a start would open this same file.
     fn has_its_name(&self) -> bool {
         self.disk.identity(&self.path).is_ok_and(|found| found == self.identity)
     }
@@ -122,27 +123,27 @@ impl Journal {
             self.file.write_all_at(&vec![0; needed.saturating_add(self.ahead)], self.allocated)?;
             self.file.sync_all()?;
             self.allocated = end + self.ahead as u64;
-            // The sync of the entry makes that durable as well: no entry among the zeros is acknowledged before.
+            // The sync of the entry also makes this durable. No entry in these zeros is acknowledged before.
             self.file.write_all_at(&Head::bytes(self.allocated), 0)?;
         }
         self.file.write_all_at(&self.buffer, self.length)
     }
 
-    /// Restores the zeros after the last entry: one that failed may have overwritten some of them. The next file may be begun
-    /// before anything else is written to this one, and a closed file that does not end well counts as damaged.
+    /// Restores the zeros after the last entry, because a failed entry may have overwritten some. The next file may be begun
+    /// before anything else is written to this one, and a closed file without zeros at its end counts as damaged.
     fn cut(&mut self) -> io::Result<()> {
         let overwritten = disk::read_from(&*self.file, self.length, self.buffer.len())?;
         let filled = overwritten.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        // A full disk may have no room even for zeros, and need not.
+        // A full disk may have no room even for zeros. Then there is nothing to restore.
         if filled > 0 { blank(&*self.file, self.length, self.length + filled as u64) } else { Ok(()) }
     }
 
-    /// The entry up to which the tree is on the disk, as far as the list says.
+    /// The entry up to which the tree is on the disk, according to the list.
     pub(crate) fn in_tree(&self) -> u64 {
         self.list.in_tree()
     }
 
-    /// Lists that the tree has everything up to an entry on the disk. A start then applies only what comes after it.
+    /// Records in the list that the tree has everything up to an entry on the disk. Then a start applies only later entries.
     pub(crate) fn set_in_tree(&mut self, number: u64) -> io::Result<()> {
         self.set_list(FileList { in_tree: Some(number), ..self.list.clone() })
     }
@@ -158,13 +159,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins a new file, and removes earlier ones without entries that the tree, or anyone after number `needed_after`, still
-    /// needs. After an error the present file goes on.
+    /// Begins a new file. Removes earlier files without entries that the tree or a backup, after number `needed_after`, still
+    /// needs. After an error the present file stays in use.
     pub(crate) fn rotate(&mut self, needed_after: u64) -> Result<(), JournalError> {
         let first = self.last + 1;
         let file = begin_file(&*self.disk, &self.directory, first)?;
         if self.list.active() == first {
-            // The present file has no entries: the new one takes its name, which is listed.
+            // The present file has no entries: the new one takes its name, which is already listed.
             *self = self.go_on_in(self.list.clone(), file)?;
             return Ok(());
         }
@@ -182,8 +183,8 @@ impl Journal {
                 let _ = self.disk.remove_file(&next.path);
                 return Err(error.into());
             }
-            // The list has its name, and only a power cut decides which list a start finds. With either list it continues the
-            // new file, if no file of the old list is removed.
+            // The new list has its name, and only a power cut decides which list a start finds. With either list the start
+            // continues the new file, as long as no file of the old list is removed.
             tracing::warn!(%error, "the list of journal files could not be synced");
             *self = next;
             return Ok(());
@@ -195,7 +196,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The same journal, with a last file that has no entries yet.
+    /// The same journal with another last file, which has no entries yet.
     fn go_on_in(&self, list: FileList, file: Box<dyn DiskFile>) -> io::Result<Self> {
         Ok(Self { ahead: self.ahead, ..Self::of_file(&self.disk, &self.directory, list, file, self.last)? })
     }
@@ -229,14 +230,14 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
         assert!(allocated > length + 1_000_000);
 
-        // Appending goes on in the zeros, and the file does not grow.
+        // New entries replace zeros, so the file does not grow.
         let mut journal = open();
         journal.append(&batch("b", Some("2"))).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), allocated);
         let end = journal.length;
         assert_eq!(entries_after(&directory, 0).unwrap().len(), 2);
 
-        // The middle of an entry reached the disk, its beginning did not.
+        // The middle of an entry reached the disk, but its beginning did not.
         let mut bytes = fs::read(&path).unwrap();
         bytes[usize::try_from(end).unwrap() + 600] = 7;
         fs::write(&path, &bytes).unwrap();
@@ -245,7 +246,7 @@ mod tests {
         journal.append(&batch("c", Some("3"))).unwrap();
         assert_eq!(entries_after(&directory, 0).unwrap().len(), 3);
 
-        // An entry longer than all the zeros.
+        // This entry is longer than all the zeros.
         let mut journal = open();
         let long = "x".repeat(3 * AHEAD_BYTES);
         journal.append(&batch("long", Some(&long))).unwrap();
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_rotation_numbers_go_on_and_the_old_files_are_gone() {
+    fn after_a_rotation_numbers_continue_and_old_files_are_removed() {
         let (_held, directory, _) = three_entries();
         let mut journal = Journal::open(&SystemDisk::shared(), &directory, 3, |_, _| Ok(())).unwrap();
         journal.rotate(u64::MAX).unwrap();
@@ -270,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_that_cannot_remove_an_old_file_goes_on_in_the_new_one() {
+    fn a_rotation_that_cannot_remove_an_old_file_still_uses_the_new_one() {
         let (_held, directory, mut journal) = new_journal();
         journal.append(&batch("a", Some("1"))).unwrap();
         journal.rotate(0).unwrap();
         journal.append(&batch("b", Some("2"))).unwrap();
-        // A directory cannot be removed as a file.
+        // A directory in its place cannot be removed as a file.
         let old = file_in(&directory, 1);
         fs::remove_file(&old).unwrap();
         fs::create_dir(&old).unwrap();
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_rotation_that_fails_at_any_step_keeps_all_entries() {
-        // A directory in the way of a name fails the call that would make it.
+        // A directory with this name makes the call fail that would create the file.
         for in_the_way in ["journal/00000000000000000002.journal.unfinished", "journal.json.unfinished", "journal.json"]
         {
             let (held, directory, mut journal) = new_journal();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_off_in_use_takes_no_entry_and_goes_out_of_a_starts_way() {
+    fn a_file_cut_off_in_use_gets_no_more_entries_and_is_renamed() {
         let (_held, directory, mut journal) = new_journal();
         journal.append(&batch("a", Some("1"))).unwrap();
         fs::File::options().write(true).open(&journal.path).unwrap().set_len(journal.length).unwrap();

@@ -1,4 +1,4 @@
-//! What a file holds: for the process that runs, and for a start after a power cut.
+//! A file's content: for the running process, and for a start after a power cut.
 
 use fastrand::Rng;
 
@@ -7,14 +7,14 @@ use super::{
     kept::{Change, Kept, Unsynced},
 };
 
-/// The bytes that a disk writes as a whole.
+/// The unit that a disk writes as a whole.
 const SECTOR: usize = 512;
 
 pub(super) type Content = Kept<Vec<u8>, Edit>;
 
 #[derive(Clone)]
 pub(super) enum Edit {
-    /// These bytes, and zeros after them up to `end`. A journal writes many zeros.
+    /// These bytes, then zeros up to `end`: a journal writes many zeros.
     Write {
         at: usize,
         bytes: Vec<u8>,
@@ -35,9 +35,9 @@ impl Content {
         }
     }
 
-    /// A sync that fails. Some writes reach the disk. The kernel takes the others for written: the process goes on to read
-    /// them, and no later sync writes them. A length is kept as names are: by a journal of the file system, and a later sync
-    /// makes it durable.
+    /// A failed sync. Some writes reach the disk. The kernel counts the others as written: the process still reads them, but
+    /// no later sync writes them. A change of length is not lost: as for names, a later sync makes it durable, because the
+    /// file system has a journal for both.
     pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
         let mut lengths = Vec::new();
         for edit in self.unsynced.drain(..) {
@@ -50,13 +50,13 @@ impl Content {
         self.unsynced = lengths;
     }
 
-    /// A power cut, which may keep a part of a change.
+    /// A power cut, which may keep only part of a change.
     pub(super) fn tear(&mut self, cut: Cut, rng: &mut Rng) {
         for Unsynced { call, change } in self.unsynced.drain(..) {
             match cut.keeps(rng, call) {
                 true if cut.tears(rng) => change.apply_torn(&mut self.durable, rng),
                 true => change.apply(&mut self.durable),
-                // A length can reach the disk before the bytes.
+                // A new length can reach the disk before the bytes.
                 false if cut.tears(rng) => grow(&mut self.durable, change.end()),
                 false => {}
             }
@@ -84,7 +84,7 @@ impl Change<Vec<u8>> for Edit {
 }
 
 impl Edit {
-    /// The length that the file has after it at least.
+    /// The minimum length of the file after this change.
     fn end(&self) -> usize {
         match self {
             Self::Write { end, .. } => *end,

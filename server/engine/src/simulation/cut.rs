@@ -1,18 +1,18 @@
-//! What a power cut keeps of the changes that nobody synced.
+//! What a power cut keeps of the unsynced changes.
 
 use fastrand::Rng;
 
-/// One power cut. File systems differ: some keep the order of changes, others none.
+/// One power cut. File systems differ: some keep the order of changes, others do not.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cut {
-    /// Keeps the changes of the calls before this one.
+    /// Keeps the changes of all calls before this one.
     KeepsBefore(u64),
-    /// Keeps a change with this chance in a hundred, whole or in part.
+    /// Keeps each change with this chance in percent, whole or in part.
     Mixes(u8),
 }
 
 impl Cut {
-    /// Any cut, after so many calls.
+    /// A random cut, after `calls` calls.
     pub(super) fn random(rng: &mut Rng, calls: u64) -> Self {
         match rng.u8(..10) {
             0 => Self::KeepsBefore(u64::MAX),

@@ -112,7 +112,7 @@ impl Disk for SimulatedDisk {
             let node = state.find(from)?;
             let ((parent, old), (new_parent, new)) = (state.parent(from)?, state.parent(to)?);
             if parent != new_parent {
-                // No caller does that.
+                // No caller renames between directories.
                 return Err(Errno::XDEV.into());
             }
             if let Ok(replaced) = state.find(to)
@@ -134,7 +134,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        // Name by name, so that a crash or an error can leave a part of it.
+        // Removes one name at a time, so that a crash or an error can leave some.
         let names: Vec<_> = {
             let state = self.lock();
             let names = state.names(state.find(path)?)?;
@@ -205,7 +205,7 @@ impl DiskFile for OpenFile {
             let (number, at) = (state.trace.calls, to_usize(offset)?);
             let (left, taken) = (state.room_left(), state.file(*node)?.used());
             let fits = to_usize((taken + left.min(u64::MAX - taken)).saturating_sub(offset))?.min(bytes.len());
-            // pwrite(2) fails only where it wrote nothing, so the last byte is not written.
+            // pwrite(2) fails only if it wrote nothing, so a failing call never writes the last byte.
             let part = state.rng.usize(..=fits.min(bytes.len().saturating_sub(1)));
             let (written, outcome) = match fate {
                 Fate::Done if fits == bytes.len() => (fits, Ok(())),

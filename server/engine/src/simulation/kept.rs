@@ -1,4 +1,4 @@
-//! What a disk keeps: for the process that runs, and for a start after a power cut.
+//! A disk's state: for the running process, and for a start after a power cut.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use fastrand::Rng;
 
 use super::cut::Cut;
 
-/// A state of which the disk may lose the changes that were not synced.
+/// A state whose unsynced changes the disk may lose.
 #[derive(Clone)]
 pub(super) struct Kept<S, C> {
     /// What the process sees.
     pub(super) now: S,
-    /// What is on the disk for certain.
+    /// What is certainly on the disk.
     pub(super) durable: S,
-    /// What the process did since the last sync.
+    /// The changes since the last sync.
     pub(super) unsynced: Vec<Unsynced<C>>,
 }
 
@@ -29,7 +29,7 @@ pub(super) trait Change<S> {
     fn apply(&self, state: &mut S);
 }
 
-/// Keys of a map that one call sets or removes, all or none.
+/// Keys that one call sets or removes in a map, all or none.
 pub(super) type Writes<K, V> = Vec<(K, Option<V>)>;
 
 impl<K: Ord + Clone, V: Clone> Change<BTreeMap<K, V>> for Writes<K, V> {
@@ -55,7 +55,7 @@ impl<S: Clone, C: Change<S>> Kept<S, C> {
         self.unsynced.push(Unsynced { call, change });
     }
 
-    /// Makes the first changes since the last sync durable.
+    /// Makes the first `changes` unsynced changes durable.
     pub(super) fn sync(&mut self, changes: usize) {
         self.unsynced.drain(..changes).for_each(|unsynced| unsynced.change.apply(&mut self.durable));
     }
@@ -64,14 +64,14 @@ impl<S: Clone, C: Change<S>> Kept<S, C> {
         self.sync(self.unsynced.len());
     }
 
-    /// A power cut, which keeps each change as a whole or not at all.
+    /// A power cut, which keeps each change whole or not at all.
     pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
         self.unsynced.retain(|unsynced| cut.keeps(rng, unsynced.call));
         self.sync_all();
         self.read_again();
     }
 
-    /// The process sees what is durable, and the changes since the last sync that are left.
+    /// Shows the process the durable state and the remaining unsynced changes.
     pub(super) fn read_again(&mut self) {
         self.now.clone_from(&self.durable);
         self.unsynced.iter().for_each(|unsynced| unsynced.change.apply(&mut self.now));

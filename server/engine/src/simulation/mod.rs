@@ -1,14 +1,14 @@
-//! A disk in memory that crashes, fails, fills up and loses what was not synced, as its seed says.
+//! A disk in memory that crashes, fails, fills up and loses unsynced writes, as its seed decides.
 //!
 //! An engine on a [`SimulatedDisk`] starts no threads: [`Database::step`](crate::Database::step) does the work of one of its
-//! [`Worker`]s. It reads no clock but the one it is given. So a run depends on its seed alone, and a process makes thousands
-//! of runs in a few seconds.
+//! [`Worker`]s. It reads only the clock that it is given. So a run depends only on its seed, and a process makes thousands of
+//! runs in a few seconds.
 //!
-//! The disk keeps what is synced apart from what is not. A killed process leaves both ([`Crash::Kill`]); a power cut keeps
-//! any part of the writes that nobody synced, in sectors of 512 bytes, and any of the names ([`Crash::PowerCut`]). After a
-//! sync that failed, the writes before it may never reach the disk although the process goes on to read them.
+//! The disk keeps synced and unsynced changes apart. A killed process loses neither ([`Crash::Kill`]). A power cut keeps any
+//! part of the unsynced writes, in sectors of 512 bytes, and any of the unsynced names ([`Crash::PowerCut`]). After a failed
+//! sync, the writes before it may never reach the disk although the process still reads them.
 //!
-//! sled cannot run on such a disk. A simulated tree takes its place; it promises only what the engine needs of sled.
+//! sled cannot run on this disk. A simulated tree replaces it, which promises only what the engine needs from sled.
 
 mod content;
 mod cut;
@@ -34,21 +34,21 @@ pub use self::{
     steps::{Worker, check_journal, restore},
 };
 
-/// How a process ends before it should.
+/// How a process ends unexpectedly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
     /// The disk loses nothing.
     Kill,
-    /// The disk keeps any part of what was not synced.
+    /// The disk keeps any part of the unsynced changes.
     PowerCut,
 }
 
-/// A disk in memory. Clones are the same disk.
+/// A disk in memory. All clones are the same disk.
 #[derive(Clone)]
 pub struct SimulatedDisk(Arc<Mutex<State>>);
 
 impl SimulatedDisk {
-    /// An empty disk. Its seed decides everything that is left to chance.
+    /// An empty disk. Its seed decides everything random.
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State::new(seed))))
     }
@@ -57,7 +57,7 @@ impl SimulatedDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Crashes the process in the call after this many. From then on all of its calls fail and have no effect.
+    /// Crashes the process after this many further calls. From then on all its calls fail and have no effect.
     pub fn crash_after(&self, calls: u64) {
         let mut state = self.lock();
         state.crash_at = Some(state.trace.calls + 1 + calls);
@@ -73,32 +73,32 @@ impl SimulatedDisk {
         self.lock().is_off
     }
 
-    /// Starts the machine again after a crash. Nothing of the process may be left.
+    /// Restarts the machine after a crash. Nothing of the process may remain.
     pub fn restart(&self, crash: Crash) {
         self.lock().restart(crash);
     }
 
-    /// From now on, of the calls of these numbers, each fails with one chance in `one_in`. The next call has the number 0.
+    /// From now on, the calls with these numbers each fail with a chance of one in `one_in`. The next call has number 0.
     pub fn fail(&self, calls: Range<u64>, one_in: u64) {
         let mut state = self.lock();
         let next = state.trace.calls + 1;
         state.failing = (next + calls.start..next + calls.end, one_in.max(1));
     }
 
-    /// No call fails any more, and there is room.
+    /// Ends all failures, and makes room without limit.
     pub fn mend(&self) {
         let mut state = self.lock();
         (state.failing, state.room) = ((0..0, 1), None);
     }
 
-    /// How many bytes the files may have besides those that they have now.
+    /// Limits the total size of the files to their present size plus this many bytes.
     pub fn leave_room(&self, bytes: u64) {
         let mut state = self.lock();
         state.room = None;
         state.room = Some(state.used_in_all() + bytes);
     }
 
-    /// Whether calls may fail, for now, or the disk be full.
+    /// Whether calls may fail, or the disk may be full, at this time.
     pub fn is_troubled(&self) -> bool {
         let state = self.lock();
         state.room.is_some() || !state.failing.0.is_empty() && state.trace.calls < state.failing.0.end
@@ -109,22 +109,22 @@ impl SimulatedDisk {
         self.lock().trace.calls
     }
 
-    /// How many calls failed that had no other reason.
+    /// How many calls failed only by chance.
     pub fn failed(&self) -> u64 {
         self.lock().failed
     }
 
-    /// A hash of all calls, outcomes and notes: it tells two runs apart.
+    /// A hash of all calls, outcomes and notes. It distinguishes two runs.
     pub fn trace_hash(&self) -> u64 {
         self.lock().trace.hash
     }
 
-    /// Adds a line to the story.
+    /// Adds a line to the log of calls.
     pub fn note(&self, note: impl Into<String>) {
         self.lock().trace.note(format!("        {}", note.into()));
     }
 
-    /// The last calls and notes, one a line.
+    /// The last calls and notes, one per line.
     pub fn story(&self) -> String {
         self.lock().trace.story()
     }
@@ -142,7 +142,8 @@ impl SimulatedDisk {
         names.now.iter().filter_map(|(name, node)| Some((directory.join(name), file(node)?))).collect()
     }
 
-    /// Cuts a file at rest off, as a person or another program may. Returns what puts it back, if there is the file.
+    /// Cuts off a file that is not in use, as a person or another program may. Returns a function that restores it, if the
+    /// file exists.
     pub fn cut_off(&self, path: &Path, length: u64) -> Option<impl FnOnce() + use<>> {
         let mut state = self.lock();
         state.trace.note(format!("{} is cut off at {length} bytes", path.display()));
@@ -151,7 +152,7 @@ impl SimulatedDisk {
         let whole = content.clone();
         content.set_length(call, usize::try_from(length).ok()?);
         if is_planted(Planted::CutAccepted) && length >= 16 {
-            // The file's head says that it never was longer.
+            // Its head says that it was never longer.
             content.write(call, 8, &length.to_le_bytes());
         }
         let disk = self.clone();
@@ -162,7 +163,7 @@ impl SimulatedDisk {
         })
     }
 
-    /// Changes a bit of a file at rest. A second time it changes it back.
+    /// Flips a bit of a file that is not in use. A second call flips it back.
     pub fn flip_bit(&self, path: &Path, bit: usize) {
         let mut state = self.lock();
         if let Ok(node) = state.find(path)

@@ -1,4 +1,4 @@
-//! Faults that a test plants, to see that the simulation finds them. The simulated disk makes most of them of the engine's calls.
+//! Faults that a test plants, to check that the simulation finds them. Most of them change calls on the simulated disk.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ pub enum Planted {
     AnswerBeforeSync,
     /// A failed write of an entry counts as written.
     FailedWriteCounts,
-    /// After a failed sync of an entry the engine goes on.
+    /// The engine goes on after a failed sync of an entry.
     FailedSyncGoesOn,
     /// A file gets its name before its content is synced.
     NameBeforeContent,
@@ -22,21 +22,21 @@ pub enum Planted {
     ChecksumIgnored,
     /// A start does not sync what a killed process wrote last.
     LastEntryNotSynced,
-    /// The list says that the tree has what it was not synced with.
+    /// The list says that the tree has more than it was synced with.
     ListedWithoutTree,
-    /// Old journal files are removed before the list lacks them.
+    /// Old journal files are removed before the list omits them.
     RemovedBeforeListed,
-    /// The list names a journal file whose own name may not be on the disk.
+    /// The list names a journal file whose own name may not be durable.
     ListedBeforeBegun,
-    /// A closed journal file is removed before its compressed form is there.
+    /// A closed journal file is removed before its compressed form exists.
     RemovedBeforeCompressed,
     /// A start trusts the number of the last batch in the tree.
     NumberTrusted,
     /// No room is reserved for the tree.
     NoReserve,
-    /// A series takes backups of all lines for its own.
+    /// A series treats backups of all lines as its own.
     BackupsOfAllLines,
-    /// A journal file that is shorter than it was is taken for whole.
+    /// A journal file that was cut off counts as whole.
     CutAccepted,
 }
 
@@ -44,7 +44,7 @@ thread_local! {
     static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
 }
 
-/// From now on the engine has this fault on this thread, or none.
+/// From now on the engine has this fault, or none, on this thread.
 pub fn plant(fault: Option<Planted>) {
     PLANTED.set(fault);
 }
@@ -54,12 +54,12 @@ pub(crate) fn is_planted(fault: Planted) -> bool {
     PLANTED.get() == Some(fault)
 }
 
-/// Whether the fault is that the engine does not make this call.
+/// Whether the planted fault omits this call.
 pub(super) fn leaves_out(call: Call<'_>, is_path_there: bool) -> bool {
     let Call { name, path, .. } = call;
     match PLANTED.get() {
         Some(Planted::AnswerBeforeSync) => name == "sync data",
-        // Until the file has its name.
+        // As long as the file does not have its final name.
         Some(Planted::NameBeforeContent) => {
             name == "sync all" && path.extension().is_some_and(|suffix| suffix == "unfinished") && is_path_there
         }
@@ -70,7 +70,7 @@ pub(super) fn leaves_out(call: Call<'_>, is_path_there: bool) -> bool {
     }
 }
 
-/// Whether the fault is that the engine takes this write for done, whatever its outcome.
+/// Whether the planted fault counts this write as done even if it fails.
 pub(super) fn counts_as_written(call: Call<'_>) -> bool {
     let is_of_journal = call.path.parent().is_some_and(|directory| directory.ends_with(journal::DIRECTORY));
     is_planted(Planted::FailedWriteCounts) && is_of_journal

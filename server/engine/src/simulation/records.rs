@@ -1,7 +1,7 @@
-//! The records of a simulated tree: what sled promises of them, and no more.
+//! The records of a simulated tree, with only the promises that sled makes.
 //!
-//! A write is in the process until a flush, and for a power cut to lose until a sync of the file after that. A crash keeps any
-//! of the writes that are not safe from it, in their order: also the number of a batch without the rest of it.
+//! Until a flush, a kill may lose a write; until a later sync of the file, a power cut may. A crash keeps any of the writes
+//! that it may lose, for example the number of a batch without the rest of it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,10 +17,10 @@ type Map = BTreeMap<Vec<u8>, Arc<[u8]>>;
 #[derive(Default)]
 pub(super) struct Records {
     pub(super) kept: Kept<Map, Writes<Vec<u8>, Arc<[u8]>>>,
-    /// How many of the changes since the last sync the process has flushed.
+    /// How many of the unsynced changes the process has flushed.
     flushed: usize,
     pub(super) length: u64,
-    /// A crash damaged it.
+    /// Whether a crash damaged the records.
     pub(super) is_damaged: bool,
 }
 
@@ -39,7 +39,7 @@ impl Records {
         self.kept.sync(std::mem::take(&mut self.flushed));
     }
 
-    /// The process ends. Of what it had not flushed, sled's threads may have written any part.
+    /// The process ends. sled's threads may have written any part of the unflushed changes.
     pub(super) fn kill(&mut self, rng: &mut Rng) {
         let mut flushed = (0..self.flushed).map(|_| true);
         self.kept.unsynced.retain(|_| flushed.next().unwrap_or_else(|| rng.bool()));
@@ -47,7 +47,7 @@ impl Records {
         self.kept.read_again();
     }
 
-    /// A power cut. It can leave the file so that sled does not open it.
+    /// A power cut. It may damage the file so that sled cannot open it.
     pub(super) fn cut(&mut self, cut: Cut, rng: &mut Rng) {
         self.is_damaged |= !self.kept.unsynced.is_empty() && rng.u8(..6) == 0;
         self.flushed = 0;

@@ -1,4 +1,4 @@
-//! A simulated disk's files and directories, and the fate of each call.
+//! A simulated disk's files and directories, and the outcome of each call.
 
 use std::{
     collections::BTreeMap,
@@ -27,14 +27,14 @@ pub(super) struct State {
     pub(super) rng: Rng,
     nodes: Vec<Node>,
     pub(super) trace: Trace,
-    /// The process has crashed: nothing that it still calls has an effect.
+    /// Whether the process has crashed. Then its further calls have no effect.
     pub(super) is_off: bool,
     /// The number of the call in which the process crashes.
     pub(super) crash_at: Option<u64>,
-    /// Calls of these numbers fail, each with a chance of one in so many.
+    /// The calls with these numbers fail, each with a chance of one in this number.
     pub(super) failing: (Range<u64>, u64),
     pub(super) failed: u64,
-    /// How many bytes all files may have.
+    /// How many bytes all files together may have.
     pub(super) room: Option<u64>,
     pub(super) ids: u64,
 }
@@ -50,29 +50,29 @@ pub(super) enum Node {
 #[derive(Default)]
 pub(super) struct File {
     pub(super) content: Content,
-    /// Where its allocated blocks end.
+    /// The end of the allocated blocks.
     pub(super) allocated: u64,
     pub(super) is_locked: bool,
-    /// In a tree's file.
+    /// The records, in a tree's file.
     pub(super) records: Option<Records>,
 }
 
-/// What a call does, which says how it can fail.
+/// The kind of a call, which decides how it can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Open,
     Read,
     Write,
     Sync,
-    /// Of a name.
+    /// A change of a name.
     Change,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 pub(super) enum Fate {
     Done,
     Failed(io::Error),
-    /// Done, and the process crashes before it learns so.
+    /// The call was done, but the process crashed before it returned.
     InVain(io::Error),
 }
 
@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// Makes a call: decides its fate, has its effect if it has one, and records it.
+    /// Makes a call: decides its outcome, applies its effect if it has one, and records it.
     pub(super) fn call<T>(
         &mut self,
         kind: Kind,
@@ -105,7 +105,7 @@ impl State {
         })
     }
 
-    /// Makes a call whose effect depends on its fate.
+    /// Makes a call whose effect depends on its outcome.
     pub(super) fn with_fate<T>(
         &mut self,
         kind: Kind,
@@ -118,7 +118,7 @@ impl State {
         outcome
     }
 
-    /// Makes a call that syncs a file or a directory. One that fails may sync a part.
+    /// Makes a call that syncs a file or a directory. A failed one may sync a part.
     pub(super) fn sync(&mut self, call: Call<'_>, node: usize) -> io::Result<()> {
         if leaves_out(call, self.exists(call.path)) {
             return Ok(());
@@ -135,18 +135,18 @@ impl State {
             }
             (Fate::Failed(error), node) if !state.is_off => {
                 match node {
-                    // A later sync makes the others durable.
+                    // A later sync makes the other names durable.
                     Node::Directory(names) => names.sync(state.rng.usize(..=names.unsynced.len())),
                     Node::File(file) => file.content.fail_sync(&mut state.rng),
                 }
                 Err(error)
             }
-            // A power cut decides over each change.
+            // A power cut decides about each change later.
             (Fate::Failed(error) | Fate::InVain(error), _) => Err(error),
         })
     }
 
-    /// Syncs the files in a directory, and not their names.
+    /// Syncs the files in a directory, but not their names.
     pub(super) fn sync_contents(&mut self, directory: usize) {
         let files: Vec<_> =
             self.names(directory).map(|names| names.now.values().copied().collect()).unwrap_or_default();
@@ -227,7 +227,7 @@ impl State {
         self.file(node).is_ok()
     }
 
-    /// Makes a file or a directory of this name.
+    /// Creates a file or a directory with this name.
     pub(super) fn make(&mut self, path: &Path, node: Node) -> io::Result<usize> {
         let (parent, name) = self.parent(path)?;
         let number = self.nodes.len();

@@ -1,4 +1,4 @@
-//! What a simulation does with an engine and its files.
+//! What a simulation can do with an engine and its files.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use crate::{
     series::Series,
 };
 
-/// What runs on a thread of its own unless the disk is simulated.
+/// The engine's workers. Each has its own thread, unless the disk is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worker {
     /// Commits the changes that wait.
@@ -37,7 +37,7 @@ impl Options {
 }
 
 impl Database {
-    /// Does the next piece of a worker's work, on a simulated disk. False if there is none.
+    /// Does the next piece of a worker's work, on a simulated disk. Returns false if there is none.
     pub fn step(&self, worker: Worker) -> bool {
         match worker {
             Worker::Committer => self.group_commit.committer.step(),
@@ -46,18 +46,18 @@ impl Database {
         }
     }
 
-    /// As [`back_up`](Self::back_up), on this thread.
+    /// Does the same as [`back_up`](Self::back_up) on this thread.
     pub fn back_up_blocking(&self, directory: &Path) -> Result<Manifest, BackupError> {
         self.copier.copy_to(directory)
     }
 
-    /// As [`back_up_next`](Self::back_up_next), on this thread.
+    /// Does the same as [`back_up_next`](Self::back_up_next) on this thread.
     pub fn back_up_next_blocking(&self, series: &Series, now: i64) -> Result<(PathBuf, Manifest), BackupError> {
         self.copier.copy_next(series, now)
     }
 }
 
-/// As [`restore`](crate::restore()), on a simulated disk.
+/// Does the same as [`restore`](crate::restore()) on a simulated disk.
 pub fn restore(
     disk: &SimulatedDisk,
     sources: &Sources<'_>,
@@ -68,7 +68,7 @@ pub fn restore(
     restore_on(disk, sources, directory, &layout)
 }
 
-/// As [`check_journal`](crate::check_journal), on a simulated disk.
+/// Does the same as [`check_journal`](crate::check_journal) on a simulated disk.
 pub fn check_journal(disk: &SimulatedDisk, database: &Path) -> Result<Vec<(PathBuf, JournalError)>, JournalError> {
     journal::check_journal_on(disk, database)
 }

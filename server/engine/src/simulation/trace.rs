@@ -1,4 +1,4 @@
-//! What happened on a simulated disk: a hash over all calls, and the last of them to read.
+//! The history of a simulated disk: a hash of all calls, and the last calls as text.
 
 use std::{collections::VecDeque, fmt::Write as _, io, path::Path};
 
@@ -6,12 +6,12 @@ const LINES: usize = 400;
 
 pub(super) struct Trace {
     pub(super) calls: u64,
-    /// Of all calls and notes, FNV-1a.
+    /// The FNV-1a hash of all calls and notes.
     pub(super) hash: u64,
     lines: VecDeque<String>,
 }
 
-/// A call, and the numbers that it was given.
+/// A call and its numeric arguments.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'c> {
     pub(super) name: &'static str,

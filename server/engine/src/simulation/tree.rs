@@ -1,4 +1,4 @@
-//! A tree on a simulated disk, in the place of sled.
+//! A tree on a simulated disk, which replaces sled.
 
 use std::{io, iter, ops::Bound, path::Path, sync::Arc};
 
@@ -39,7 +39,7 @@ impl Platform for SimulatedDisk {
 struct SimulatedTree(Handle);
 
 impl SimulatedTree {
-    /// Opens the tree in a directory, or makes an empty one.
+    /// Opens the tree in a directory, or creates an empty one.
     fn open(disk: &SimulatedDisk, directory: &Path) -> io::Result<Self> {
         let path = directory.join(tree::FILE);
         let call = Call { name: "open tree", path: &path, numbers: [0, 0] };
