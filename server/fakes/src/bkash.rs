@@ -74,14 +74,14 @@ impl Bkash {
         }
     }
 
-    /// Takes the money of a payment after all, whatever was said about it before, if the merchant had asked for it.
+    /// Takes a payment's money after all, even if it was refused before, but only if the merchant had requested it.
     pub fn take_late(&self, payment: &str) {
         if let Some(payment) = lock(&self.0).payments.get_mut(payment).filter(|payment| payment.is_asked_for) {
             payment.take();
         }
     }
 
-    /// Takes the money of a payment, as an execute does whose outcome was unknown.
+    /// Takes a payment's money, as an execute with an unknown outcome does.
     pub fn take(&self, payment: &str) {
         if let Some(payment) = lock(&self.0).payments.get_mut(payment) {
             payment.take();
@@ -98,12 +98,12 @@ impl Bkash {
         lock(&self.0).tokens.calls.len()
     }
 
-    /// Refuses the tokens that it has granted so far.
+    /// Refuses all tokens that it has granted so far.
     pub fn revoke_tokens(&self) {
         lock(&self.0).tokens.revoke();
     }
 
-    /// Refuses the refresh tokens that it has granted so far, as bKash does after a month.
+    /// Refuses all refresh tokens that it has granted so far, as bKash does after a month.
     pub fn expire_refresh_tokens(&self) {
         lock(&self.0).tokens.refresh_tokens.clear();
     }

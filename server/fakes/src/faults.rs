@@ -29,18 +29,18 @@ pub enum Fault {
     Before(Instead),
 }
 
-/// An answer that says nothing about what the request was about.
+/// An answer that is not about the subject of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instead {
     /// 401: the key was revoked, or its token has expired.
     Unauthorized,
     /// 403: the key may not do this.
     Forbidden,
-    /// 404: of another account, or of a proxy that does not know the path.
+    /// 404: the subject is of another account, or a proxy does not know the path.
     NotFound,
     /// A page of a proxy, with status 200.
     Page,
-    /// This code of bKash, most of which mean that the outcome is unknown. Stripe's error about an idempotency key.
+    /// At bKash: this code; most codes mean that the outcome is unknown. At Stripe: the error about an idempotency key.
     Code(&'static str),
 }
 

@@ -94,9 +94,9 @@ impl Answer {
 pub trait Program: Send + Sync + 'static {
     /// Answers a request.
     fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer;
-    /// The name of the gateway call, or `None` for other requests such as a customer's page.
+    /// The name of the gateway call; `None` for other requests, such as a customer's page.
     fn operation(&self, call: &Call) -> Option<&'static str>;
-    /// What it answers instead, in the shape that it gives to such errors.
+    /// This answer in the gateway's own form.
     fn instead(&self, instead: Instead) -> Answer;
     /// The section of `payments.toml` with which a server uses this fake.
     fn settings(&self, base_url: &str) -> String;

@@ -95,7 +95,7 @@ impl Stripe {
         }
     }
 
-    /// Takes the money of a session after all, whatever was said about it before.
+    /// Takes a session's money after all, even if the session was refused or had failed.
     pub fn take_late(&self, session: &str) {
         if let Some(session) = lock(&self.state).sessions.get_mut(session) {
             session.take();
@@ -108,12 +108,12 @@ impl Stripe {
         lock(&self.state).next_refund = Some(status);
     }
 
-    /// Refuses the next session, for a reason of the merchant's account.
+    /// Refuses the next session because of the merchant's account.
     pub fn refuse_next_session(&self) {
         lock(&self.state).refuses_session = true;
     }
 
-    /// Fails a refund later, as when the customer's bank rejects it.
+    /// Fails a refund later, as if the customer's bank rejected it.
     pub fn fail_refund(&self, refund: &str) {
         let State { refunds, events, .. } = &mut *lock(&self.state);
         let Some(refund) = refunds.get_mut(refund) else { return };
@@ -129,7 +129,7 @@ impl Stripe {
         }
     }
 
-    /// Sends all money of a session back, as somebody does in the dashboard. The refund has no metadata.
+    /// Refunds all money of a session, as a person does in the dashboard. The refund has no metadata.
     pub fn refund_by_hand(&self, reference: &str) {
         let intent = lock(&self.state).sessions.values().find(|it| it.is_of(reference)).map(|it| it.intent.clone());
         let form = intent.map(|intent| Form::from([("payment_intent".to_owned(), intent)]));

@@ -19,9 +19,9 @@ pub(super) struct Payment {
     pub(super) wallet: Option<String>,
     pub(super) is_cancelled: bool,
     pub(super) transaction: Option<String>,
-    /// Whether the merchant has asked for the money.
+    /// Whether the merchant has requested the money.
     pub(super) is_asked_for: bool,
-    /// Whether it answered that it does not take the money.
+    /// Whether the fake answered that it does not take the money.
     is_refused: bool,
     /// How often the money was taken.
     taken: u32,

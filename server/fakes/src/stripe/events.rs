@@ -1,4 +1,4 @@
-//! Signed events, to one address or for whoever takes them.
+//! Signed events, which are sent to an address or kept for a test.
 
 use serde_json::{Value, json};
 
@@ -16,13 +16,13 @@ pub(super) struct Events {
 pub(super) enum Target {
     #[default]
     Nowhere,
-    /// To this address, so many times each.
+    /// Sends each event to this address, this many times.
     Address(String, u32),
-    /// They wait for [`Stripe::take_events`](super::Stripe::take_events).
+    /// Keeps events for [`Stripe::take_events`](super::Stripe::take_events).
     Kept(Vec<SignedEvent>),
 }
 
-/// The most events that wait.
+/// Maximum number of kept events.
 const MOST_KEPT: usize = 1_000;
 
 /// An event as it is sent.

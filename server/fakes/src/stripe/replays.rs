@@ -17,8 +17,8 @@ impl Replays {
         lock(&self.0).clear();
     }
 
-    /// Runs a POST once per key: the same request gets the stored response, another one is refused. Requests with a key
-    /// run one after another.
+    /// Runs a POST once per key. The same request gets the stored response; a different request is refused. Requests with a
+    /// key run one after another.
     pub(super) fn once(&self, call: &Call, run: impl FnOnce() -> Answer) -> Answer {
         let key = call.header("idempotency-key");
         if key.is_empty() {
@@ -48,7 +48,7 @@ impl Replays {
     }
 }
 
-/// Refuses a request whose key belongs to another one.
+/// Refuses a request whose key belongs to another request.
 pub(super) fn other_parameters() -> Answer {
     refused("Keys for idempotent requests can only be used with the same parameters they were first used with.")
 }

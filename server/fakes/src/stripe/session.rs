@@ -37,7 +37,7 @@ pub(super) struct Session {
     expires_at: u64,
     created: u64,
     pub(super) taken: u32,
-    /// The money sent back, in minor units, and in how many refunds.
+    /// The refunded money, in minor units; `refunds` counts its refunds.
     pub(super) refunded: u64,
     pub(super) refunds: u32,
 }
@@ -101,7 +101,7 @@ impl Session {
         })
     }
 
-    /// Whether the merchant gave it this reference.
+    /// Whether the merchant gave the session this reference.
     pub(super) fn is_of(&self, reference: &str) -> bool {
         self.reference.as_deref() == Some(reference)
     }
@@ -199,7 +199,7 @@ impl Session {
             "cancel_url": self.cancel_url, "client_reference_id": self.reference, "created": self.created,
             "currency": self.currency, "expires_at": self.expires_at, "livemode": false, "metadata": self.metadata,
             "mode": "payment",
-            // In the current API version an open session has none.
+            // In the current API version an open session has no payment intent.
             "payment_intent": if is_open { Value::Null } else { json!(self.intent) },
             "payment_method_types": ["card"], "payment_status": self.payment_status, "status": self.status,
             "success_url": self.success_url,
