@@ -3,20 +3,20 @@
 use crate::{Balance, Currency, Day, ErrorCode, aliased::aliased_resource, query::Query, validation::Invalid};
 
 aliased_resource! {
-    /// What an account's payments come to on each of several days, which are days in UTC. Each environment has its own activity.
+    /// The totals of an account's payments for each of several days (in UTC). Each environment has its own activity.
     #[derive(Debug)]
     pub struct Activity {
         /// The first day.
         since: Day = "since",
         /// The last day: today.
         until: Day = "until",
-        /// Every day from the first to the last, also those without payments.
+        /// Every day from the first to the last, even without payments.
         days: Vec<DayActivity> = "days",
     }
 }
 
 aliased_resource! {
-    /// What the payments that were created on a day come to.
+    /// The totals of the payments that were created on one day.
     #[derive(Debug)]
     pub struct DayActivity {
         /// The day.
@@ -29,7 +29,7 @@ aliased_resource! {
 }
 
 impl DayActivity {
-    /// What the day's payments in a currency come to.
+    /// The day's totals in one currency.
     #[must_use]
     pub fn of(&self, currency: Currency) -> &CurrencyActivity {
         match currency {
@@ -40,14 +40,15 @@ impl DayActivity {
 }
 
 aliased_resource! {
-    /// What payments in one currency come to that were created on the same day. Paid divided by created is their success rate.
+    /// The totals of the payments in one currency that were created on one day. `paid` divided by `created` is the success
+    /// rate.
     #[derive(Debug)]
     pub struct CurrencyActivity {
-        /// How many were created.
+        /// How many payments were created.
         created: u64 = "created",
-        /// How many of these were ever paid, on whichever day.
+        /// How many of these were paid, on that day or later.
         paid: u64 = "paid",
-        /// The gross amount of those that were ever paid. Refunds do not reduce it.
+        /// The gross amount of the paid ones. Refunds do not reduce it.
         volume: Balance = "volume",
     }
 }
@@ -55,7 +56,7 @@ aliased_resource! {
 /// The days that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActivityQuery {
-    /// How many days, today among them.
+    /// How many days, including today.
     pub days: u16,
     /// The currency of a chart.
     pub currency: Currency,
@@ -67,7 +68,7 @@ impl ActivityQuery {
     /// The maximum number of days.
     pub const MAX_DAYS: u16 = 366;
 
-    /// Parses the query parameter `days` (1 to 366, default 30). `parameter` returns the value of one.
+    /// Parses the query parameter `days` (1 to 366, default 30). `parameter` returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -75,7 +76,7 @@ impl ActivityQuery {
         Self::of_chart(|name| (name == "days").then(|| parameter(name)).flatten())
     }
 
-    /// As [`from_query`](Self::from_query) for a chart, which also has the parameter `currency` (default BDT).
+    /// Parses the same for a chart, and the parameter `currency` (default BDT).
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_asks_for_thirty_days_unless_it_says_otherwise() {
+    fn by_default_a_request_asks_for_thirty_days() {
         assert_eq!(chart(&[]).unwrap(), ActivityQuery { days: 30, currency: Currency::Bdt });
         let asked = chart(&[("days", "366"), ("currency", "USD")]).unwrap();
         assert_eq!(asked, ActivityQuery { days: 366, currency: Currency::Usd });

@@ -27,9 +27,9 @@
 //!   API versions;
 //! - treats a missing `Option` as `None`, and names any other missing field in the error.
 //!
-//! `mirrored` also serializes fields of a nested resource under flat names, and reads the flat names where the nested
-//! fields are missing. `summed` also serializes what methods of a field return, each under a name, and reads the field from
-//! the first of these names where the field itself is missing.
+//! `mirrored` also serializes fields of a nested resource under flat names, and reads the flat names where the nested fields
+//! are missing. `summed` also serializes the results of a field's methods, each under its own name. If the field is missing,
+//! it is read from the first of these names.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -57,7 +57,7 @@ pub trait Brief {
     /// Serializes each field once.
     ///
     /// # Errors
-    /// As [`Serialize::serialize`].
+    /// Those of [`Serialize::serialize`].
     fn serialize_brief<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
@@ -89,7 +89,7 @@ impl<'de, T: Deserialize<'de>> Slot<T> {
         Ok(())
     }
 
-    /// The value. A missing value is `None` for an `Option`, and otherwise an error that names the field.
+    /// The value. If it is missing, an `Option` is `None`; any other type is an error that names the field.
     pub fn finish<E: de::Error>(self, name: &'static str) -> Result<T, E> {
         match self.value {
             Some(value) => Ok(value),

@@ -13,7 +13,7 @@ use crate::{
 };
 
 aliased_resource! {
-    /// A checkout session: what the checkout page shows (API specification, "Checkout session"). It omits what the
+    /// A checkout session, as the checkout page shows it (API specification, "Checkout session"). It omits fields that the
     /// customer must not see, such as metadata and fees.
     #[derive(Debug)]
     pub struct CheckoutSession {
@@ -84,8 +84,8 @@ pub struct Simulate {
 }
 
 impl Simulate {
-    /// Parses a request body: `action` (`success`, `fail`, `cancel`) or else `status` (`completed`, `failed`,
-    /// `cancelled`). Without a body, or with an empty one, it is `completed`. Another body must name one of them.
+    /// Parses a request body: `action` (`success`, `fail`, `cancel`) or else `status` (`completed`, `failed`, `cancelled`).
+    /// Without a body, or with an empty one, the outcome is `completed`. Any other body must have one of the two fields.
     ///
     /// # Errors
     /// One sentence per invalid field.
@@ -296,7 +296,7 @@ pub fn redirect_target(address: &str, id: &PaymentId, status: &Status) -> String
             url.query_pairs_mut().append_pair("payment_id", id.as_str()).append_pair("status", status.as_str());
             url.into()
         }
-        // Creating the payment checked the URL, so this does not happen.
+        // The URL was checked when the payment was created, so this does not happen.
         Err(_) => address.to_owned(),
     }
 }

@@ -60,7 +60,8 @@ pub struct CreatePayment {
     /// The merchant's reference; at most 255 bytes. Default: the payment's id.
     #[serde(rename = "merchantTransactionId", skip_serializing_if = "Option::is_none")]
     pub merchant_transaction_id: Option<String>,
-    /// Whether the payment is refused if another one of this developer and environment has its reference. Needs a reference.
+    /// Whether to refuse the payment if another payment of this developer and environment has its reference. Needs a
+    /// reference.
     #[serde(rename = "merchantTransactionIdMustBeUnique", skip_serializing_if = "std::ops::Not::not")]
     pub merchant_transaction_id_must_be_unique: bool,
     /// The order's lines, which the checkout page and the receipt show; at most 50. They need not add up to the amount.
@@ -69,7 +70,7 @@ pub struct CreatePayment {
 }
 
 impl CreatePayment {
-    /// Begins parameters with the money to pay. Its success URL and its cancel URL follow, each by its name.
+    /// Begins parameters with the money to pay. Then set the success URL and the cancel URL.
     pub const fn of(money: Money) -> WithoutSuccessUrl {
         WithoutSuccessUrl { money }
     }
@@ -117,14 +118,14 @@ impl CreatePayment {
         self
     }
 
-    /// Sets the merchant's reference, such as an order number, and refuses the payment with status 409 if another one of
-    /// this developer and environment has it. So an order is never paid twice, however long ago the first payment was.
+    /// Sets the merchant's reference, such as an order number. Refuses the payment with status 409 if another payment of this
+    /// developer and environment has that reference. So an order is never paid twice, however old the first payment is.
     #[must_use]
     pub fn unique_merchant_transaction_id(self, reference: impl Into<String>) -> Self {
         Self { merchant_transaction_id_must_be_unique: true, ..self.merchant_transaction_id(reference) }
     }
 
-    /// Sets the order's lines, which the checkout page and the receipt show: to everybody who has the payment's address.
+    /// Sets the order's lines. The checkout page and the receipt show them to everybody who has the payment's address.
     #[must_use]
     pub fn line_items(mut self, lines: impl IntoIterator<Item = LineItem>) -> Self {
         self.line_items = Some(lines.into_iter().collect());
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_must_be_unique_must_be_there() {
+    fn a_unique_reference_must_be_given() {
         let body = |rest: &str| format!(r#"{{"amount":1,{URLS}{rest}}}"#);
         for (rest, expected) in [
             (r#","merchantTransactionIdMustBeUnique":false"#, None),

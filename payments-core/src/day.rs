@@ -25,7 +25,7 @@ impl Day {
         Self(timestamp.date())
     }
 
-    /// The day so many days before, back to the first day of the calendar.
+    /// The day this many days earlier, but not before the first day of the calendar.
     #[must_use]
     pub fn minus(self, days: u16) -> Self {
         Self(self.0.saturating_sub(jiff::Span::new().days(days)))
@@ -67,7 +67,7 @@ impl FromStr for Day {
 
     fn from_str(text: &str) -> Result<Self, DayError> {
         let day = text.parse().map(Self).map_err(|_| DayError)?;
-        // Other forms of a date name the same day, and are not in the order of days.
+        // Other forms of a date would not sort in the order of days.
         if day.to_string() == text { Ok(day) } else { Err(DayError) }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_form_of_a_date_is_a_day() {
+    fn a_day_has_only_one_valid_form() {
         for text in ["20260301", "2026-3-1", "2026-02-30", "2026-03-01T00:00:00", "today", ""] {
             assert_eq!(text.parse::<Day>(), Err(DayError), "{text}");
         }

@@ -17,7 +17,7 @@ pub struct Decision {
     pub event: Option<EventKind>,
 }
 
-/// What the platform adds to a merchant's parameters to create a payment.
+/// The platform's part of a new payment. The merchant's parameters are the other part.
 #[derive(Debug, Clone)]
 pub struct NewPayment {
     /// The payment's new id.
@@ -71,7 +71,7 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
     Decision { payment, postings: Vec::new(), event: Some(EventKind::PaymentCreated) }
 }
 
-/// Applies a state transition to a payment, at `now` or one millisecond after its last transition, whichever is later.
+/// Applies a state transition to a payment, at `now`, but at least one millisecond after its last transition.
 ///
 /// So a payment's timestamps strictly increase, even within one millisecond or after a clock step. Ids of events and
 /// deliveries begin with these timestamps, so they sort in the order of the transitions.

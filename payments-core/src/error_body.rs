@@ -17,7 +17,7 @@ pub struct ErrorBody {
     pub message: Message,
     /// The reason phrase of the status, such as `Bad Request`.
     pub error: String,
-    /// What the error is about, as a stable word. `None` from a server without codes.
+    /// The stable code of the error. `None` from a server without codes.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// Every invalid field of a validation error; else empty.
@@ -28,7 +28,7 @@ pub struct ErrorBody {
 /// A field of the body, or a parameter of the query, that is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
-    /// The field's name; a nested field's has dots, such as `customer.email`.
+    /// The field's name. The name of a nested field has dots, such as `customer.email`.
     pub field: String,
     /// What is wrong with the field.
     pub code: ErrorCode,
@@ -36,7 +36,7 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// Reads a value, or the default if the value has another shape: an error must stay readable, whoever wrote it.
+/// Reads a value, or the default if the value has another shape, so that the errors of every server can be read.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_a_code_or_with_a_strange_one_is_readable() {
+    fn a_body_without_a_code_or_with_a_malformed_one_can_be_read() {
         for rest in ["", r#","code":null,"fields":null"#, r#","code":7,"fields":"no""#, r#","code":{},"fields":[{}]"#] {
             let body = read(rest);
             assert_eq!((body.code, body.fields, body.message.sentences()), (None, vec![], &["a b".to_owned()][..]));

@@ -34,7 +34,7 @@ pub struct Envelope<'e> {
     pub event: EventKind,
     /// When the event happened.
     pub created_at: Timestamp,
-    /// The payment as the API returns it; other kinds have other data.
+    /// The payment as the API returns it. Events of other kinds have other data.
     pub data: &'e RawJson,
 }
 
@@ -121,7 +121,7 @@ impl Event {
         serde_json::from_slice::<Identified<'_>>(body).ok().map(|event| event.id)
     }
 
-    /// Parses an event of the API's list of events. It has no signature: the connection to the API is what vouches for it.
+    /// Parses an event of the API's list of events. It has no signature: the connection to the API authenticates it.
     ///
     /// # Errors
     /// If the text is not an event.
@@ -166,7 +166,7 @@ impl Event {
         &self.0.data
     }
 
-    /// Fields next to the event's data that this version does not know.
+    /// Fields beside the event's data that this version does not know.
     #[must_use]
     pub fn unknown(&self) -> &UnknownFields {
         &self.0.unknown

@@ -5,16 +5,16 @@ use crate::{
 };
 
 aliased_resource! {
-    /// A part of the list of events, oldest first. The list has everything that was sent to webhook endpoints about payments, and
-    /// what would have been sent if there had been any.
+    /// A part of the list of events, oldest first. The list has all events about payments, even those for which there was no
+    /// webhook endpoint.
     #[derive(Debug)]
     pub struct EventPage<E> {
         /// The events, in the order in which they became durable.
         items: Vec<E> = "items",
-        /// Whether the list goes on at the moment.
+        /// Whether the list has more events at the moment.
         has_more: bool = "hasMore",
-        /// Where the next part begins: pass it as `after`. `null` as long as there is no event. With filters it may be an event
-        /// that they exclude, and a part may have no items although the list goes on.
+        /// Where the next part begins: pass it as `after`. `null` as long as there is no event. With filters, it may be an
+        /// event that they exclude, and a part may be empty although the list goes on.
         next: Option<EventId> = "next",
     }
 }
@@ -24,7 +24,7 @@ aliased_resource! {
 pub struct EventQuery {
     /// Only events strictly after this one in the list.
     pub after: Option<EventId>,
-    /// Only events of these kinds; of all, if there are none.
+    /// Only events of these kinds. An empty list means all kinds.
     pub events: Vec<EventKind>,
     /// Only events of this payment.
     pub payment: Option<PaymentId>,
@@ -42,7 +42,7 @@ impl EventQuery {
     pub const MAX_LIMIT: u8 = 100;
 
     /// Parses the query parameters `after`, `events` (kinds with commas between them), `paymentId`, `createdAfter`,
-    /// `createdBefore` and `limit` (1 to 100, default 20). `parameter` returns the value of one.
+    /// `createdBefore` and `limit` (1 to 100, default 20). `parameter` returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -71,7 +71,7 @@ impl EventQuery {
         self.limit.unwrap_or(Self::DEFAULT_LIMIT).into()
     }
 
-    /// Whether it asks for less than the whole list, except for where it begins and the number of items.
+    /// Whether the query has a filter. The cursor and the number of items are no filters.
     #[must_use]
     pub fn has_filter(&self) -> bool {
         !self.events.is_empty()
@@ -80,7 +80,7 @@ impl EventQuery {
             || self.created_before.is_some()
     }
 
-    /// Whether the filters let an event through, except that for the payment.
+    /// Whether the filters include an event. Ignores the filter by payment.
     #[must_use]
     pub fn includes(&self, kind: &EventKind, created_at: Timestamp) -> bool {
         (self.events.is_empty() || self.events.contains(kind))

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, de};
 
-/// The name of a field. It is borrowed from the input where it can be; serde always copies a `Cow`.
+/// The name of a field, borrowed from the input if possible. serde would always copy a `Cow`.
 pub(crate) struct FieldName<'de>(pub(crate) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for FieldName<'de> {

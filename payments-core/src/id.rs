@@ -1,8 +1,8 @@
 //! Ids: a prefix for the kind, a UUIDv7 (RFC 9562, section 5.7) in hex, and a slot in three more hex digits.
 //!
-//! The first 48 bits of the UUID are the time in milliseconds, so later ids sort later. 74 bits are random, so ids
-//! cannot be guessed: anyone who knows a payment's id can open its checkout page. The slot says where a store has the record,
-//! without a look at a table.
+//! The first 48 bits of the UUID are the time in milliseconds, so later ids sort later. 74 bits are random, so ids cannot be
+//! guessed: anyone who knows a payment's id can open its checkout page. The slot tells a store where the record is, without a
+//! lookup in a table.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -28,28 +28,28 @@ pub struct Slot(u16);
 impl Slot {
     /// How many slots there are.
     pub const COUNT: u16 = 1024;
-    /// The first one.
+    /// The first slot.
     pub const FIRST: Self = Self(0);
 
-    /// The slot of a new developer, from random bytes. Each slot is as likely as every other.
+    /// The slot of a new developer, from random bytes. All slots are equally likely.
     #[must_use]
     pub fn of_random(random: [u8; 2]) -> Self {
         Self(u16::from_be_bytes(random) % Self::COUNT)
     }
 
-    /// All of them, in the order of their numbers.
+    /// All slots, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..Self::COUNT).map(Self)
     }
 
-    /// Its number, below [`COUNT`](Self::COUNT).
+    /// The slot's number, below [`COUNT`](Self::COUNT).
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// The slot in an API key: the three digits behind the environment's prefix. The first one if there is none, as in a key
-    /// that a person chose.
+    /// The slot in an API key: the three digits after the environment's prefix. A key without them, such as one that a person
+    /// chose, has the first slot.
     #[must_use]
     pub fn of_key(key: &str) -> Self {
         let rest = Environment::of_key(key).and_then(|environment| key.strip_prefix(environment.key_prefix()));
@@ -103,7 +103,7 @@ macro_rules! id {
                 Self(format!("{}{}", Self::PREFIX, unique(slot, now, random)).into())
             }
 
-            /// The slot in the id; the first one if [`new`](Self::new) did not create it.
+            /// The slot in the id. If [`new`](Self::new) did not create the id, the first slot.
             #[must_use]
             pub fn slot(&self) -> Slot {
                 digits(&self.0).and_then(|(_, slot)| Slot::of_digits(slot)).unwrap_or(Slot::FIRST)
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_of_the_slot_behind_its_prefix_or_of_the_first_one() {
+    fn a_keys_slot_follows_its_prefix_or_is_the_first_slot() {
         for (key, slot) in
             [("sk_live_3ff1", 0x3ff), ("sk_test_001", 1), ("sk_live_4001", 0), ("sk_test_demo", 0), ("3ff", 0)]
         {
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_its_prefix_32_hex_digits_and_the_three_of_its_slot() {
+    fn an_id_has_a_prefix_32_hex_digits_and_three_digits_of_a_slot() {
         let id = PaymentId::new(Slot::of_random([0x7e, 0x0c]), at(1_700_000_000_000), [0xab; RANDOM_BYTES]);
         assert_eq!(id.as_str(), "pay_018bcfe568007bababababababababab20c");
         assert_eq!(id.slot().number(), 0x20c);
     }
 
     #[test]
-    fn an_id_tells_its_slot_and_its_time_whatever_stands_before_and_behind() {
+    fn an_ids_slot_and_time_are_found_with_any_text_before_and_after() {
         let id = PaymentId::new(Slot::of_random([0x43, 0xff]), at(7), [1; RANDOM_BYTES]);
         for text in [id.to_string(), format!("test_{id}"), format!("{id}00000001")] {
             let id: PaymentId = text.parse().unwrap();

@@ -54,7 +54,7 @@ impl Invalid {
         if self.faults.is_empty() { Ok(value) } else { Err(self) }
     }
 
-    /// The code that all faults have, or [`ErrorCode::ValidationFailed`] if they have several.
+    /// The code of all faults if they have the same code, else [`ErrorCode::ValidationFailed`].
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self.faults.split_first() {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_is_that_of_all_faults_or_says_that_several_failed() {
+    fn the_code_is_the_common_one_of_all_faults_or_validation_failed() {
         let mut invalid = Invalid::field("a", ErrorCode::FieldMissing, "must be given");
         assert_eq!((invalid.code(), invalid.fields().len()), (ErrorCode::FieldMissing, 1));
         invalid.add("b", ErrorCode::FieldMissing, "must be given", ());

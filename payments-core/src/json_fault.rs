@@ -16,7 +16,7 @@ pub(crate) fn describe(text: &str, error: &serde_json::Error) -> String {
         Category::Syntax if is_trailing_comma(text, line, column) => "trailing comma".to_owned(),
         Category::Syntax => without_position(&error.to_string()),
         Category::Eof => "it ends too early".to_owned(),
-        // These may quote the body. They do not occur when parsing to a `RawValue`.
+        // These errors may quote the body. They do not occur when parsing to a `RawValue`.
         Category::Data | Category::Io => return MUST.to_owned(),
     };
     format!("{MUST}; {fault} at line {line}, column {column}")

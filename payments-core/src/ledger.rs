@@ -34,10 +34,11 @@ pub fn of_completion(payment: &Payment) -> Vec<Posting> {
     entry(payment.amount, payment.platform_fee_amount, 1)
 }
 
-/// The postings of a payment's refund `nth`, counted from 0, or none if it has fewer: the reverse of the completion, in
-/// proportion to the refund's amount.
+/// The postings of refund number `nth` of a payment, counted from 0: the reverse of the completion, in proportion to the
+/// refund's amount. Empty if the payment has fewer refunds.
 ///
-/// The fee comes back by the differences of a rounded running total, so the parts of a whole payment add up to its whole fee:
+/// Each refund returns the difference between two rounded running totals of the fee. So the parts of a whole payment return
+/// exactly its fee:
 ///
 /// | of 10.00 with a fee of 0.25 | running total | fee returned so far | with this refund |
 /// |---|---|---|---|
@@ -59,7 +60,7 @@ fn fee_returned(payment: &Payment, refunded: u64) -> u64 {
         return 0;
     }
     let part = (2 * fee * u128::from(refunded) + amount) / (2 * amount);
-    // At most the fee, since at most the amount is refunded.
+    // At most the fee, because at most the amount is refunded.
     u64::try_from(part.min(fee)).unwrap_or(u64::MAX)
 }
 

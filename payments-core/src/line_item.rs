@@ -28,9 +28,9 @@ aliased_resource! {
     /// ```
     #[derive(Debug)]
     pub struct LineItem {
-        /// What the customer buys; one line of 1 to 200 bytes.
+        /// What the customer buys, in one line of 1 to 200 bytes.
         name: String = "name",
-        /// How many of it; 1 to 1,000,000.
+        /// The quantity, 1 to 1,000,000.
         quantity: Option<u32> = "quantity" (omitted if None),
         /// The price of the whole line, in the payment's currency. It may be zero.
         amount: Option<Amount> = "amount" (omitted if None),
@@ -38,13 +38,13 @@ aliased_resource! {
 }
 
 impl LineItem {
-    /// A line with a name only.
+    /// A line that has only a name.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), quantity: None, amount: None, unknown: UnknownFields::new() }
     }
 
-    /// Sets how many of it the customer buys.
+    /// Sets the quantity.
     #[must_use]
     pub fn quantity(mut self, quantity: u32) -> Self {
         self.quantity = Some(quantity);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn no_lines_are_the_same_as_none() {
+    fn an_empty_list_of_lines_counts_as_missing() {
         assert_eq!((read("[]"), read("null")), (Ok(None), Ok(None)));
     }
 

@@ -19,7 +19,7 @@ use crate::{Amount, Currency};
 /// # Ok::<(), payments_core::AmountError>(())
 /// ```
 ///
-/// A price can be a constant. It has no decimals to lose, because a float does not compile:
+/// A price can be a constant. A float does not compile, so no decimals get lost:
 ///
 /// ```
 /// # use payments_core::Money;

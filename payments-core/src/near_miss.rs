@@ -1,11 +1,12 @@
 //! Detects misspelt field names.
 
-/// Whether a name is a misspelling of a known one, both [plain](crate::text::plain_name): they are the same, differ by one letter, or in the plural.
+/// Whether a name is a misspelling of a known one: equal, different in one letter, or in the plural. Both names must be
+/// [plain](crate::text::plain_name).
 pub(crate) fn is_near_miss(name: &str, known: &str) -> bool {
     name == known || is_one_edit(name, known) || is_plural(name, known) || is_plural(known, name)
 }
 
-/// Whether a word is the plural of one that ends with `y`. The plural of any other is one edit away.
+/// Whether a word is the plural of one that ends with `y`. The plural of any other word is one edit away.
 fn is_plural(plural: &str, word: &str) -> bool {
     plural.strip_suffix("ies").is_some_and(|stem| word.strip_suffix('y') == Some(stem))
 }

@@ -10,20 +10,21 @@ use crate::{
     validation::Invalid,
 };
 
-/// A part of the list of payments, newest first: a page that a number leads to, or a part that filters or a cursor lead to.
+/// A part of the list of payments, newest first: a numbered page, or a part selected by filters or a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PaymentPage<P> {
-    /// The payments. With filters there may be none although the list goes on.
+    /// The payments. With filters, a part may be empty although the list goes on.
     pub items: Vec<P>,
-    /// How many payments the whole list has. `None` with a cursor, or a filter other than that by status: nobody counts those.
+    /// The number of payments in the whole list. `None` with a cursor or with any filter but the status: those are not
+    /// counted.
     pub total: Option<u64>,
-    /// The number of this page, from 1. 1 with a cursor or such a filter.
+    /// The number of this page, from 1. With a cursor or one of those filters it is 1.
     pub page: u32,
     /// The maximum number of items.
     pub limit: u32,
-    /// Whether the list goes on. The server says so where it gives no `total`, and where a page
-    /// ends early because of its length; see [`goes_on`](Self::goes_on).
+    /// Whether the list goes on. The server says so if there is no `total`, or if a page ends early because of its length;
+    /// see [`goes_on`](Self::goes_on).
     pub has_more: Option<bool>,
     /// Where the next part begins: pass it as `after`. With filters it may be a payment that they exclude.
     pub next: Option<PaymentId>,
@@ -32,13 +33,13 @@ pub struct PaymentPage<P> {
 }
 
 impl<P> PaymentPage<P> {
-    /// A page that a number leads to.
+    /// A numbered page.
     #[must_use]
     pub const fn numbered(items: Vec<P>, total: u64, page: u32, limit: u32) -> Self {
         Self { items, total: Some(total), page, limit, has_more: None, next: None, unknown: UnknownFields::new() }
     }
 
-    /// A part that filters or a cursor lead to.
+    /// A part selected by filters or a cursor.
     #[must_use]
     pub const fn part(items: Vec<P>, limit: u32, has_more: bool, next: Option<PaymentId>) -> Self {
         Self { items, total: None, page: 1, limit, has_more: Some(has_more), next, unknown: UnknownFields::new() }
@@ -52,7 +53,7 @@ impl<P> PaymentPage<P> {
     }
 }
 
-/// As the API serves it: with a total, or with where the next part begins.
+/// Serializes the part as the API does: with a total, or with the beginning of the next part.
 impl<P: Serialize> Serialize for PaymentPage<P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut page = serializer.serialize_map(None)?;
@@ -70,7 +71,7 @@ impl<P: Serialize> Serialize for PaymentPage<P> {
 }
 
 aliased_resource! {
-    /// The form of both kinds of parts.
+    /// The wire format of both kinds of parts.
     #[allow(unreachable_pub)]
     pub struct Received<P> {
         items: Vec<P> = "items",
@@ -93,9 +94,9 @@ impl<'de, P: Deserialize<'de>> Deserialize<'de> for PaymentPage<P> {
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PaymentQuery {
-    /// The page, if there is neither a cursor nor a filter other than that by status.
+    /// The page. It counts only without a cursor and without any filter but the status.
     pub page: PageRequest,
-    /// Only payments after this one in the list, which are older.
+    /// Only payments after this one in the list, which are older than it.
     pub after: Option<PaymentId>,
     /// Only payments of this public status.
     pub status: Option<Status>,
@@ -107,7 +108,7 @@ pub struct PaymentQuery {
     pub created_before: Option<Timestamp>,
     /// Only payments with this reference of the merchant.
     pub merchant_transaction_id: Option<String>,
-    /// Only payments whose customer has this e-mail address, in capital or small letters.
+    /// Only payments whose customer has this e-mail address, in any case.
     pub customer_email: Option<String>,
     /// Only payments whose customer has this phone number, in any of its forms.
     pub customer_phone: Option<String>,
@@ -115,7 +116,7 @@ pub struct PaymentQuery {
 
 impl PaymentQuery {
     /// Parses the query parameters `page`, `limit`, `after`, `status`, `currency`, `createdAfter`, `createdBefore`,
-    /// `merchantTransactionId`, `customerEmail` and `customerPhone`. `parameter` returns the value of one.
+    /// `merchantTransactionId`, `customerEmail` and `customerPhone`. `parameter` returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -145,7 +146,7 @@ impl PaymentQuery {
         let (merchant_transaction_id, customer_email, customer_phone) =
             (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"));
         let customer_email = customer_email.map(plus_in_address);
-        // In the form in which new payments have it. Older ones may have anything.
+        // New payments store this form. Older ones may have any text.
         let customer_phone = customer_phone.map(plus_before_country).map(|text| phone_number(&text).unwrap_or(text));
         let asked = Self {
             page,
@@ -165,15 +166,15 @@ impl PaymentQuery {
         query.invalid.or(asked)
     }
 
-    /// The same query with `+` for each space of the merchant's reference, if it has one. A program that does not encode `+`
-    /// sends what reads as a space, and a reference may have both.
+    /// The same query with `+` for each space in the merchant's reference; `None` if it has no space. A program that does not
+    /// encode `+` sends what the server reads as a space, and a reference may contain both.
     #[must_use]
     pub fn with_plus_in_reference(&self) -> Option<Self> {
         let reference = self.merchant_transaction_id.as_ref().filter(|reference| reference.contains(' '))?;
         Some(Self { merchant_transaction_id: Some(reference.replace(' ', "+")), ..self.clone() })
     }
 
-    /// Whether it asks for a numbered page: of all payments, or of those of a status.
+    /// Whether the query asks for a numbered page: of all payments, or of those with one status.
     #[must_use]
     pub const fn is_page(&self) -> bool {
         self.after.is_none()
@@ -186,13 +187,13 @@ impl PaymentQuery {
     }
 }
 
-/// An e-mail address, which has no spaces: those in it were `+` before a query was decoded.
+/// Turns spaces in an e-mail address back into `+`. An address has no spaces: they were `+` before the query was decoded.
 fn plus_in_address(text: String) -> String {
     let address = text.trim();
     if address.contains('@') { address.replace(' ', "+") } else { text }
 }
 
-/// A phone number whose `+` became a space when a query was decoded. No country's code begins with 0.
+/// Restores the `+` of a phone number, which became a space when the query was decoded. No country code begins with 0.
 fn plus_before_country(text: String) -> String {
     match text.strip_prefix(' ').filter(|number| number.starts_with(|digit| matches!(digit, '1'..='9'))) {
         Some(number) => format!("+{number}"),
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cursor_or_a_filter_beyond_status_a_page_is_asked_for() {
+    fn a_query_without_a_cursor_and_filters_but_the_status_asks_for_a_page() {
         assert!(parsed(&[]).unwrap() == PaymentQuery::default());
         assert!(parsed(&[("page", "3"), ("limit", "5"), ("status", "failed")]).unwrap().is_page());
         for filter in [
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_that_arrives_as_a_space_is_a_plus() {
+    fn a_plus_that_was_decoded_to_a_space_is_restored() {
         for (name, text, meant) in [
             ("customerEmail", "asha shop@example.com", "asha+shop@example.com"),
             ("customerEmail", " asha@example.com ", "asha@example.com"),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_with_a_total_goes_on_if_more_than_it_shows_are_there() {
+    fn a_page_with_a_total_goes_on_while_items_remain() {
         for (total, page, goes_on) in [(0, 1, false), (20, 1, false), (21, 1, true), (40, 2, false)] {
             let text = format!(r#"{{"items":[],"total":{total},"page":{page},"limit":20}}"#);
             let found: PaymentPage<()> = serde_json::from_str(&text).unwrap();

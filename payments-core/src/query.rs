@@ -7,14 +7,14 @@ use crate::{ErrorCode, Timestamp, validation::Invalid};
 /// The fault of a text that must be a time.
 pub(crate) const TIME: &str = "must be a time such as 2026-03-01T00:00:00Z, or a date such as 2026-03-01";
 
-/// The parameters of a query, and what is wrong with those read so far.
+/// The parameters of a query, and the faults of those read so far.
 pub(crate) struct Query<P> {
     parameter: P,
     pub(crate) invalid: Invalid,
 }
 
 impl<P: Fn(&str) -> Option<String>> Query<P> {
-    /// `parameter` returns the value of one.
+    /// `parameter` returns a parameter's value.
     pub(crate) fn of(parameter: P) -> Self {
         Self { parameter, invalid: Invalid::default() }
     }
@@ -23,7 +23,7 @@ impl<P: Fn(&str) -> Option<String>> Query<P> {
         (self.parameter)(name)
     }
 
-    /// Reads a parameter of any type that is read from text, and adds `fault` if it cannot be.
+    /// Parses a parameter, and adds `fault` if that fails.
     pub(crate) fn parsed<T: FromStr>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display) -> Option<T> {
         self.text(name)?.parse().map_or_else(|_| self.invalid.add(name, code, fault, None), Some)
     }

@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for RawJson {
 
 /// A merchant's own data on a payment: a JSON object of at most 16 KiB. The API returns it byte for byte.
 ///
-/// Make it of a struct of your own, or of [`json!`](serde_json::json):
+/// Create it from your own struct, or with [`json!`](serde_json::json):
 ///
 /// ```
 /// use payments_core::Metadata;
@@ -198,8 +198,8 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Whether a string of a JSON text has an escape of half a surrogate pair. Strict readers refuse the whole text, such as a list
-/// of payments.
+/// Whether a string in a JSON text has an escape for half a surrogate pair. Strict parsers refuse any text that contains one,
+/// such as a whole list of payments.
 fn has_half_character(json: &str) -> bool {
     let (mut rest, mut has_first_half) = (json.as_bytes(), false);
     while let Some((byte, after)) = rest.split_first() {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_has_whole_characters() {
+    fn metadata_with_half_a_character_is_refused() {
         for (value, is_whole) in [
             (r"\ud83c\udf81", true),
             (r"\\ud83c", true),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_made_of_what_serializes_to_an_object() {
+    fn metadata_can_be_any_value_that_serializes_to_an_object() {
         #[derive(Serialize)]
         struct Order<'a> {
             number: &'a str,

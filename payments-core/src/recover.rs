@@ -1,4 +1,4 @@
-//! Sending again what an endpoint missed.
+//! The parameters and the result of resending the deliveries that an endpoint missed.
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use crate::{
     validation::{Fields, Invalid},
 };
 
-/// The parameters of sending again what failed.
+/// The parameters of a recovery: which failed deliveries to resend.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RecoverWebhook {
-    /// Only deliveries made at this time or later.
+    /// Only deliveries created at this time or later.
     pub since: Timestamp,
-    /// Only deliveries made before this time.
+    /// Only deliveries created before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// Only deliveries after this one: the `next` of the part before.
@@ -24,19 +24,19 @@ pub struct RecoverWebhook {
 }
 
 impl RecoverWebhook {
-    /// Sends again what failed since a time.
+    /// Resends failed deliveries created at this time or later.
     #[must_use]
     pub const fn since(since: Timestamp) -> Self {
         Self { since, until: None, after: None }
     }
 
-    /// Sends again only what failed before this time.
+    /// Resends only deliveries created before this time.
     #[must_use]
     pub fn until(self, until: Timestamp) -> Self {
         Self { until: Some(until), ..self }
     }
 
-    /// Goes on after the part before.
+    /// Continues after an earlier part.
     #[must_use]
     pub fn after(self, delivery: DeliveryId) -> Self {
         Self { after: Some(delivery), ..self }
@@ -67,13 +67,13 @@ fn time(fields: &mut Fields<'_>, name: &'static str) -> Option<Timestamp> {
 }
 
 aliased_resource! {
-    /// What was sent again of a part of an endpoint's deliveries.
+    /// The result of a recovery for a part of an endpoint's deliveries.
     #[derive(Debug)]
     #[non_exhaustive]
     pub struct Recovered {
-        /// How many deliveries are pending again.
+        /// How many deliveries were resent.
         resent: u32 = "resent",
-        /// Whether there are more deliveries to look at.
+        /// Whether there are more deliveries to examine.
         has_more: bool = "hasMore",
         /// Where the next part begins: pass it as `after`. `null` at the end.
         next: Option<DeliveryId> = "next",
@@ -81,7 +81,7 @@ aliased_resource! {
 }
 
 impl Recovered {
-    /// A part of which this many were sent again, and the delivery after which there are more.
+    /// A part's result: how many deliveries were resent, and the delivery after which the next part begins.
     #[must_use]
     pub const fn part(resent: u32, next: Option<DeliveryId>) -> Self {
         Self { resent, has_more: next.is_some(), next, unknown: UnknownFields::new() }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_gives_the_time_from_which_on_to_send_again_and_may_give_more() {
+    fn a_recovery_must_have_since_and_may_have_until_and_after() {
         let params = |json: &str| RecoverWebhook::from_json(json.as_bytes());
         let since: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         assert_eq!(params(r#"{"since": "2026-03-01T00:00:00Z"}"#).unwrap(), RecoverWebhook::since(since));

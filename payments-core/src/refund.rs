@@ -48,7 +48,7 @@ impl Refunds {
     /// The sum of their amounts.
     #[must_use]
     pub fn total(&self) -> Amount {
-        // Each is at most what is left of the payment's amount.
+        // Each refund is at most the rest of the payment's amount, so this never saturates.
         Amount::from_minor(self.0.iter().map(|refund| refund.amount.as_minor()).fold(0, u64::saturating_add))
     }
 
@@ -146,8 +146,8 @@ impl CreateRefund {
         self
     }
 
-    /// Parses a request body with the optional `amount` and `reason`. The body may be empty. A field that is neither, and an
-    /// amount that is `null`, are refused: they must not give everything back.
+    /// Parses a request body with the optional `amount` and `reason`. The body may be empty. Refuses any other field, and an
+    /// `amount` that is `null`: such a request must not refund everything.
     ///
     /// # Errors
     /// One sentence per invalid field.
@@ -165,7 +165,7 @@ impl CreateRefund {
         fields.finish(Self { amount, reason })
     }
 
-    /// The cause of this refund: of a part, or of all that is left.
+    /// The cause of this refund: a refund of a part, or of all that is left.
     ///
     /// # Errors
     /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, and [`Refusal::TooManyRefunds`] for a part when only
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parts_of_a_whole_payment_give_back_its_whole_fee_and_never_more_than_is_left(
+        fn all_parts_together_return_exactly_the_fee_and_never_exceed_the_rest(
             minor in 1..=1_000_000_u64,
             basis_points in 0..=10_000_u16,
             parts in prop::collection::vec(1..=400_000_u64, 0..8),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fee_comes_back_as_the_table_of_the_ledger_says() {
+    fn the_fee_is_returned_as_in_the_ledgers_table() {
         let mut payment = paid(1_000, 250);
         for (nth, (minor, fee)) in [(333, 8), (333, 9), (334, 8)].into_iter().enumerate() {
             let part = CreateRefund::part(Amount::from_minor(minor));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_is_left_is_refused_with_what_is_left() {
+    fn a_refund_of_more_than_the_rest_is_refused_with_the_rest() {
         let part = refund(&paid(1_000, 250), &CreateRefund::part(Amount::from_minor(400)), 1).unwrap().payment;
         let refusal = refund(&part, &CreateRefund::part(Amount::from_minor(601)), 2).unwrap_err();
         assert_eq!(refusal, Refusal::MoreThanIsLeft { left: Amount::from_minor(600) });
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refunded_payment_is_served_with_its_refunds_the_last_one_and_their_sum() {
+    fn a_refunded_payment_serializes_its_refunds_the_last_one_and_their_sum() {
         let payment = paid(1_000, 250);
         let first = refund(&payment, &CreateRefund::part(Amount::from_minor(400)), 1).unwrap().payment;
         let second = refund(&first, &CreateRefund::rest().reason("broken"), 2).unwrap().payment;

@@ -14,7 +14,7 @@ aliased_resource! {
         path: String = "path",
         /// The status of the response.
         status: u16 = "status",
-        /// What the response refused, if it is an error.
+        /// The error code of the response, if it is an error.
         error: Option<ErrorCode> = "error",
         /// The last four characters of the key.
         key_last4: String = "keyLast4",
@@ -22,8 +22,8 @@ aliased_resource! {
         duration_ms: u32 = "durationMs",
         /// When the request came.
         created_at: Timestamp = "createdAt",
-        /// How many requests the line stands for, if it is more than one: the server logs the requests of a key beyond its limit
-        /// together, those of a second in one line. The rest of the line is about the first of them.
+        /// How many requests the line stands for, if more than one. For a key beyond its rate limit, the server logs all
+        /// requests of a second in one line. The other fields are about the first of them.
         count: Option<u32> = "count" (omitted if None),
     }
 }
@@ -44,7 +44,7 @@ aliased_resource! {
 /// The part of the log that a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestQuery {
-    /// Only requests before this place: the `next` of the part before.
+    /// Only requests before this position: the `next` of an earlier part.
     pub before: Option<u64>,
     /// Only requests that were refused or that failed.
     pub failed: bool,
@@ -57,8 +57,8 @@ impl RequestQuery {
     /// The maximum number of items.
     pub const MAX_LIMIT: u8 = 100;
 
-    /// Parses the query parameters `before`, `failed` (`true` or `false`) and `limit` (1 to 100, default 20). `parameter` returns
-    /// the value of one.
+    /// Parses the query parameters `before`, `failed` (`true` or `false`) and `limit` (1 to 100, default 20). `parameter`
+    /// returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -74,13 +74,13 @@ impl RequestQuery {
         query.invalid.or(Self { before, failed, limit })
     }
 
-    /// The maximum number of items that the part has.
+    /// The maximum number of items in the part.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit.unwrap_or(Self::DEFAULT_LIMIT).into()
     }
 
-    /// Whether the filter lets a request through.
+    /// Whether the filter includes a request.
     #[must_use]
     pub fn includes(&self, request: &LoggedRequest) -> bool {
         !self.failed || request.status >= 400
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_names_each_parameter_that_it_cannot_use() {
+    fn a_query_reports_each_invalid_parameter() {
         let query = |pairs: &[(&str, &str)]| {
             let pairs: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             RequestQuery::from_query(|name| pairs.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone()))

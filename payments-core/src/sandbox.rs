@@ -1,4 +1,4 @@
-//! What a test key does with its own sandbox.
+//! The parameters and the result of advancing a sandbox's time.
 
 use serde::Serialize;
 
@@ -8,19 +8,19 @@ use crate::{
     validation::{Fields, Invalid, whole_number},
 };
 
-/// How far one request moves the time: 31 days.
+/// How far one request can advance the time: 31 days.
 const MAX_SECONDS: u32 = 31 * 24 * 60 * 60;
 
-/// The parameters of moving the time of a sandbox.
+/// The parameters of advancing a sandbox's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AdvanceSandbox {
-    /// By how many seconds, 1 to 2,678,400, which are 31 days.
+    /// By how many seconds: 1 to 2,678,400, which is 31 days.
     pub seconds: u32,
 }
 
 impl AdvanceSandbox {
-    /// Moves it by so many seconds.
+    /// Advances the time by this many seconds.
     #[must_use]
     pub const fn by(seconds: u32) -> Self {
         Self { seconds }
@@ -45,13 +45,13 @@ impl AdvanceSandbox {
 }
 
 aliased_resource! {
-    /// What moved with the time of a sandbox.
+    /// The result of advancing a sandbox's time.
     #[derive(Debug)]
     #[non_exhaustive]
     pub struct Advanced {
-        /// How many open checkout sessions came closer to their end.
+        /// How many open checkout sessions came closer to their expiry.
         sessions: u32 = "sessions",
-        /// How many of them expired by it.
+        /// How many of them expired.
         expired: u32 = "expired",
         /// How many deliveries came closer to their next attempt.
         retries: u32 = "retries",
@@ -59,7 +59,7 @@ aliased_resource! {
 }
 
 impl Advanced {
-    /// Nothing yet.
+    /// A result in which nothing has moved.
     #[must_use]
     pub const fn nothing() -> Self {
         Self { sessions: 0, expired: 0, retries: 0, unknown: UnknownFields::new() }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_moves_by_one_second_to_31_days() {
+    fn the_time_advances_by_one_second_to_31_days() {
         let seconds = |json: &str| AdvanceSandbox::from_json(json.as_bytes()).map(|params| params.seconds).ok();
         assert_eq!(seconds(r#"{"seconds": 1}"#), Some(1));
         assert_eq!(seconds(r#"{"seconds": 2678400}"#), Some(MAX_SECONDS));

@@ -14,21 +14,22 @@ fn breaks_line(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a text is one line that shows all it does.
+/// Whether a text is one line without control characters and marks of direction.
 #[must_use]
 pub fn is_one_line(text: &str) -> bool {
     !text.contains(breaks_line)
 }
 
-/// A name with nothing but its letters and digits, in small letters: `customer-email` and `Customer[Email]` are one.
+/// Reduces a name to its letters and digits in small letters: `customer-email` and `Customer[Email]` become equal.
 #[must_use]
 pub fn plain_name(name: &str) -> String {
     name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// A phone number in its stored form: Latin digits, `+`, `-`, `(`, `)`, and single spaces between them. Hidden characters are
-/// dropped, all kinds of dashes, digits and spaces become these, dots and slashes become spaces. `(0)`, which nobody dials
-/// after a country code, is dropped there and is `0` elsewhere. `None` if the text has anything else, such as letters.
+/// dropped. All kinds of dashes, digits and spaces become these, and dots and slashes become spaces. `(0)` is dropped after a
+/// country code, because nobody dials it there, and is `0` elsewhere. `None` if the text has any other character, such as a
+/// letter.
 pub(crate) fn phone_number(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     for char in text.chars() {
@@ -46,14 +47,14 @@ pub(crate) fn phone_number(text: &str) -> Option<String> {
         });
     }
     let has_country = ["+", "(+", "00"].iter().any(|prefix| plain.trim_start().starts_with(prefix));
-    // 88 alone is no country code: the zero is a part of Bangladesh's.
+    // `88` alone is no country code, because Bangladesh's is 880.
     let before =
         plain.split_once("(0)").map_or("", |(before, _)| before.trim_start_matches(['+', '0', ' ', '(']).trim_end());
     let plain = plain.replace("(0)", if has_country && before != "88" { " " } else { "0" });
     Some(plain.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A decimal digit of the scripts that are written in Bangladesh and its neighbourhood, as a Latin one.
+/// Converts a decimal digit of a script used in Bangladesh or nearby to a Latin digit.
 fn latin_digit(char: char) -> Option<char> {
     let zeros = ['0', '০', '٠', '۰', '०', '０'].map(u32::from);
     let digit = zeros.into_iter().find_map(|zero| u32::from(char).checked_sub(zero).filter(|digit| *digit < 10))?;

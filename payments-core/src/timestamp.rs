@@ -30,9 +30,9 @@ impl Timestamp {
         jiff::Timestamp::from_millisecond(unix_millis).map(Self).map_err(|_| TimestampError)
     }
 
-    /// Parses a time that a person or a program gives: RFC 3339 with any offset, or a date, which is its first moment in UTC. A
-    /// `+` before the offset may be a space, which it becomes in a query that does not encode it. Times after the last
-    /// timestamp, such as the end of 9999, are the last one.
+    /// Parses a time from a person or a program: RFC 3339 with any offset, or a date, which means its first moment in UTC.
+    /// The `+` before the offset may be a space, which it becomes in a query that does not encode it. A time after the last
+    /// timestamp, such as the end of 9999, becomes the last timestamp.
     ///
     /// ```
     /// use payments_core::Timestamp;
@@ -83,7 +83,7 @@ impl Timestamp {
     }
 }
 
-/// A date, or a time with an offset. What is after the last timestamp is the last one.
+/// Parses a date, or a time with an offset. A time after the last timestamp becomes the last one.
 fn date_or_time(text: &str) -> Option<Timestamp> {
     let pieces = Pieces::parse(text).ok()?;
     let offset = match (pieces.time(), pieces.to_numeric_offset()) {

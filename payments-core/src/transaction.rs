@@ -1,4 +1,4 @@
-//! The account's transactions: what has moved the merchant's balance.
+//! The account's transactions: the changes of the merchant's balance.
 
 use crate::{
     Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, aliased::aliased_resource, open_enum::open_enum,
@@ -48,8 +48,8 @@ aliased_resource! {
         items: Vec<Transaction> = "items",
         /// Whether the list goes on.
         has_more: bool = "hasMore",
-        /// Where the next part begins: pass it as `after`. With filters it may be a transaction that they exclude, and a part may
-        /// have no items although the list goes on.
+        /// Where the next part begins: pass it as `after`. With filters, it may be a transaction that they exclude, and a
+        /// part may be empty although the list goes on.
         next: Option<TransactionId> = "next",
     }
 }
@@ -57,7 +57,7 @@ aliased_resource! {
 /// The part of the list of transactions that a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransactionQuery {
-    /// Only transactions that stand strictly after this one in the list, so were posted before it.
+    /// Only transactions after this one in the list, which were posted before it.
     pub after: Option<TransactionId>,
     /// Only transactions in this currency.
     pub currency: Option<Currency>,
@@ -77,7 +77,7 @@ impl TransactionQuery {
     pub const MAX_ROWS: u16 = 10_000;
 
     /// Parses the query parameters `after`, `currency`, `createdAfter`, `createdBefore` and `limit` (1 to 100, default 20).
-    /// `parameter` returns the value of one.
+    /// `parameter` returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -85,7 +85,7 @@ impl TransactionQuery {
         Self::parse(parameter, Self::MAX_LIMIT)
     }
 
-    /// As [`from_query`](Self::from_query) for a CSV table: `limit` is 1 to 10,000, default 10,000.
+    /// Parses the same for a CSV table: `limit` is 1 to 10,000, default 10,000.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -109,7 +109,7 @@ impl TransactionQuery {
         self.limit.unwrap_or(Self::DEFAULT_LIMIT).into()
     }
 
-    /// Whether the filters let a transaction through.
+    /// Whether the filters include a transaction.
     #[must_use]
     pub fn includes(&self, currency: Currency, created_at: Timestamp) -> bool {
         self.currency.is_none_or(|only| only == currency)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_twenty_items_and_a_table_ten_thousand_rows_unless_asked_otherwise() {
+    fn by_default_a_page_has_twenty_items_and_a_table_ten_thousand_rows() {
         assert_eq!(TransactionQuery::from_query(parameters(&[])).unwrap(), TransactionQuery::default());
         assert_eq!(TransactionQuery::default().limit(), 20);
         assert_eq!(TransactionQuery::of_table(parameters(&[])).unwrap().limit(), 10_000);

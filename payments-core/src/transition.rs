@@ -40,7 +40,7 @@ pub enum Cause {
     PartRefunded {
         /// The refund's new id.
         id: RefundId,
-        /// Less than what is left.
+        /// The amount, which is less than the rest of the payment.
         amount: Amount,
         /// The merchant's reason.
         reason: Option<String>,
@@ -103,15 +103,15 @@ pub enum Refusal {
         /// The status after the transition.
         to: RawStatus,
     },
-    /// Less than the refund is left of the payment.
+    /// The refund exceeds the rest of the payment.
     #[error(
         "{left} of this payment is left to refund; refund at most that, or leave out the amount to refund all of it"
     )]
     MoreThanIsLeft {
-        /// What is left to refund.
+        /// The amount that is left to refund.
         left: Amount,
     },
-    /// The payment has as many parts refunded as it may.
+    /// The payment already has its maximum number of partial refunds.
     #[error("this payment has {count} refunds, and one more is possible: leave out the amount to refund all that is left", count = crate::MAX_REFUNDS - 1)]
     TooManyRefunds,
     /// No refund of this payment waits for manual settlement.
@@ -146,7 +146,7 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
     use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing};
 
     let to = cause.target();
-    // A refusal says what was asked for.
+    // A refusal names the status that was requested.
     let asked = if matches!(cause, Cause::PartRefunded { .. }) { RawStatus::Refunded } else { to.clone() };
     match (cause.environment(), environment) {
         (Some(Environment::Test), Environment::Live) => return Err(Refusal::LiveSimulation),
@@ -242,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_refusals_code_tells_what_a_program_would_do_next() {
+    fn a_refusals_code_tells_a_program_what_to_do_next() {
         let code = |from: &str, environment, cause: usize| {
             transition(&from.into(), environment, &causes()[cause]).unwrap_err().code()
         };

@@ -4,7 +4,7 @@ use serde::{de::MapAccess, ser::SerializeMap};
 
 use crate::RawJson;
 
-/// Fields that this version does not know, in the order received. Each resource has them in its field `unknown`:
+/// Fields that this version does not know, in the order received. Each resource stores them in its field `unknown`:
 ///
 /// ```
 /// use payments_core::Balances;

@@ -13,7 +13,7 @@ use crate::{
     text::{is_one_line, plain_name},
 };
 
-/// What each body that gzip made begins with.
+/// The first bytes of every gzip body.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// The fault of a text that must be one line.
 pub(crate) const ONE_LINE: &str = "must be one line, without control characters";
@@ -29,10 +29,10 @@ const ONCE: &str = "must be given once";
 const MAX_NAMED: usize = 10;
 const MAX_NAME_CHARS: usize = 64;
 
-/// The fields of an untrusted JSON object. Reading an invalid field collects an error and continues. A field that is
-/// `null` counts as missing. Each name is read in camelCase and in snake_case; if both are there, the given one counts.
+/// The fields of an untrusted JSON object. Reading an invalid field collects an error and continues. A field that is `null`
+/// counts as missing. Each name is read in camelCase and in snake_case. If both are present, the spelling in the code counts.
 pub struct Fields<'b> {
-    /// For example `customer.` for the fields of `customer`.
+    /// The prefix of names in errors, such as `customer.` for the fields of `customer`.
     prefix: String,
     entries: Vec<(Cow<'b, str>, &'b RawValue)>,
     /// The names read so far.
@@ -41,7 +41,7 @@ pub struct Fields<'b> {
     invalid: Invalid,
 }
 
-/// What becomes of fields that nobody reads.
+/// What to do with fields that nobody reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     Ignored,
@@ -89,8 +89,8 @@ impl<'b> Fields<'b> {
         self
     }
 
-    /// Also collects an error for each unknown field. Use it where money moves back or out: a refund of a `value` must not
-    /// be one of everything.
+    /// Also collects an error for each unknown field. Use it where money moves back or out: a refund with a misspelt `amount`
+    /// must not refund everything.
     #[must_use]
     pub fn refusing_unknown(mut self) -> Self {
         self.unknown = Unknown::Refused;
@@ -130,7 +130,7 @@ impl<'b> Fields<'b> {
         self.invalid.add(format_args!("{}{name}", self.prefix), code, fault, instead)
     }
 
-    /// As [`fault`](Self::fault), for a field that must be a number, `true` or `false`. Says so if only quotes are wrong.
+    /// Does the same as [`fault`](Self::fault) for a number, `true` or `false`. If only quotes are wrong, the error says so.
     pub fn value_fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
         let value = self.given(name).map(RawValue::get);
         let quoted = value.and_then(|json| json.strip_prefix('"')?.strip_suffix('"'));
@@ -160,7 +160,7 @@ impl<'b> Fields<'b> {
                 let fault = format_args!("must be at most {most} {unit} long");
                 self.fault(name, ErrorCode::FieldTooLong, fault, None)
             }
-            // Only such an escape makes a string of JSON invalid.
+            // Only half a character makes a JSON string invalid.
             Err(_) if json.starts_with('"') => self.fault(name, ErrorCode::FieldInvalid, HALF_CHARACTER, None),
             Err(_) => self.fault(name, ErrorCode::FieldInvalid, "must be a string", None),
         }
@@ -292,12 +292,12 @@ fn repeated<'e>(entries: &'e [(Cow<'_, str>, &RawValue)]) -> Option<&'e str> {
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// Whether JSON is an object, also one that [`parse_object`] does not read.
+/// Whether JSON is an object, even one that [`parse_object`] refuses.
 fn is_object(json: &RawValue) -> bool {
     json.get().starts_with('{')
 }
 
-/// The entries of a JSON object in order, including repeated names. `None` also if a name has half a character.
+/// The entries of a JSON object in order, including repeated names. `None` if it is no object or a name has half a character.
 fn parse_object(json: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     struct Entries<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
 

@@ -25,7 +25,7 @@ aliased_resource! {
         url: String = "url",
         /// The signing secret. Its whole text is the key.
         secret: SigningSecret = "secret",
-        /// Until when the secret before also signs, after a rotation.
+        /// After a rotation: until when the previous secret also signs.
         previous_secret_expires_at: Option<Timestamp> = "previousSecretExpiresAt" (omitted if None),
         /// The events to send.
         events: Subscription = "events",
@@ -191,7 +191,7 @@ impl SigningSecret {
         Self(format!("whsec_{hex}"))
     }
 
-    /// What stands in place of a secret for an API key that may not see it: `whsec_********`.
+    /// The placeholder of a secret, for an API key that may not see it: `whsec_********`.
     #[must_use]
     pub fn masked() -> Self {
         Self("whsec_********".to_owned())

@@ -87,7 +87,7 @@ impl CreateWebhook {
     }
 }
 
-/// The changes of a webhook endpoint. What is `None` stays.
+/// The changes of a webhook endpoint. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UpdateWebhook {
@@ -137,7 +137,7 @@ impl UpdateWebhook {
         self
     }
 
-    /// Sets whether failed attempts are repeated. Without retries, an attempt that a delivery waits for is its last.
+    /// Sets whether failed attempts are repeated. Without retries, the next attempt of a waiting delivery is its last.
     #[must_use]
     pub fn retries(mut self, retries: Retries) -> Self {
         self.retries = Some(retries);
@@ -200,7 +200,7 @@ impl RotateSecret {
     /// The longest overlap: a week.
     pub const MAX_OVERLAP_SECONDS: u32 = 7 * 24 * 60 * 60;
 
-    /// Sets for how many seconds the present secret also signs: 0 if it is known to a stranger, at most 604,800.
+    /// Sets for how many seconds the present secret also signs: 0 if a stranger knows it, at most 604,800.
     #[must_use]
     pub const fn overlap_seconds(self, overlap_seconds: u32) -> Self {
         Self { overlap_seconds }
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_a_ping_or_of_a_known_kind() {
+    fn a_test_event_is_a_ping_or_of_another_known_kind() {
         let event = |body: &str| TestWebhook::from_json(body.as_bytes()).map(|params| params.event);
         for body in ["", "{}", r#"{"event":null}"#, r#"{"event":"test.ping"}"#, r#"{"other":1}"#] {
             assert_eq!(event(body).unwrap(), EventKind::TestPing, "{body}");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_changes_what_it_names_and_a_misspelt_or_invalid_field_is_refused() {
+    fn an_update_changes_only_given_fields_and_refuses_misspelt_or_invalid_ones() {
         let endpoint: WebhookEndpoint = serde_json::from_str(
             r#"{"id":"wh_1","developerId":"dev_1","url":"https://a.example/","secret":"whsec_1","events":["*"],
                 "isActive":true,"createdAt":"2026-03-01T03:30:00.000Z","updatedAt":"2026-03-01T03:30:00.000Z"}"#,

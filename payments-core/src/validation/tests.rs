@@ -1,3 +1,5 @@
+//! Tests of reading the fields of a body.
+
 use super::*;
 
 #[test]
@@ -44,7 +46,7 @@ fn an_unknown_name_fails_only_if_it_is_a_misspelling() {
 }
 
 #[test]
-fn a_name_is_read_in_either_case_and_the_given_one_counts_unless_it_is_null() {
+fn a_name_is_read_in_both_cases_and_the_codes_spelling_counts_unless_null() {
     for (body, read) in [
         (&br#"{"pay_by":1}"#[..], Some("1")),
         (br#"{"pay_by":1,"payBy":2}"#, Some("2")),
@@ -58,7 +60,7 @@ fn a_name_is_read_in_either_case_and_the_given_one_counts_unless_it_is_null() {
 }
 
 #[test]
-fn unknown_names_are_refused_with_the_known_ones_ten_at_most_and_cut_off() {
+fn errors_name_the_known_fields_and_at_most_ten_unknown_ones_shortened() {
     let long = "x".repeat(70);
     let many: String = (0..20).map(|nth| format!(r#","z{nth}":{nth}"#)).collect();
     let body = format!(r#"{{"amount":1,"reasn":2,"{long}":3{many}}}"#);
@@ -88,7 +90,7 @@ fn a_body_that_is_not_an_object_fails() {
 }
 
 #[test]
-fn half_a_character_and_a_number_in_quotes_are_named() {
+fn errors_name_half_a_character_and_a_number_in_quotes() {
     let body = br#"{"a":"\ud83d","b":{"\ud83d":1},"c":"100","d":"true","e":"x","f":"NaN"}"#;
     let mut fields = Fields::of_body(body).unwrap();
     fields.text("a", 10);
