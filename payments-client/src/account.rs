@@ -13,7 +13,7 @@ use crate::{
     request::Request,
 };
 
-/// The account of the key's developer. Its totals are those of the key's environment.
+/// The account of the key's developer, with totals of the key's environment.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountResource<'c> {
     client: &'c Client,
@@ -84,8 +84,9 @@ impl AccountResource<'_> {
         Request::new(self.client, Call::new(Method::GET, "/account/transactions", None))
     }
 
-    /// Streams all transactions, newest first, or all that were posted before one. Transactions posted meanwhile change nothing:
-    /// none comes twice and none is left out. The stream sends requests only as transactions are polled, and ends after an error.
+    /// Streams all transactions, newest first, or all that were posted before one. Transactions posted meanwhile do not
+    /// matter: no transaction comes twice, and none is left out. The stream sends requests only as transactions are polled,
+    /// and ends after an error.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -144,14 +145,14 @@ impl AccountResource<'_> {
 }
 
 impl Request<Activity> {
-    /// How many days, today among them: 1 to 366.
+    /// How many days, including today: 1 to 366.
     pub fn days(self, days: u16) -> Self {
         self.query("days", days.to_string())
     }
 }
 
 impl Request<TransactionPage> {
-    /// Only transactions posted before this one: the `next` of the part before.
+    /// Only transactions posted before this one. Pass the `next` of an earlier part.
     pub fn after(self, transaction: &TransactionId) -> Self {
         self.query("after", transaction.to_string())
     }
@@ -171,7 +172,7 @@ impl Request<TransactionPage> {
         self.query("createdBefore", time.to_string())
     }
 
-    /// At most so many transactions, 1 to 100; 20 by default.
+    /// At most `limit` transactions, 1 to 100. Default: 20.
     pub fn limit(self, limit: u8) -> Self {
         self.query("limit", limit.to_string())
     }

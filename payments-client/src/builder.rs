@@ -132,8 +132,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the retry budget that the client and its clones share. Retries use it up and successes refill it; without
-    /// budget there are no retries, so that they do not overload a failing server. Default: 100 retries.
+    /// Sets the retry budget that the client and its clones share. Retries use it up and successes refill it. Without budget
+    /// there are no retries, so that they do not overload a failing server. Default: 100 retries.
     pub fn retry_budget(mut self, retries: u32) -> Self {
         self.budget = retries;
         self

@@ -18,11 +18,11 @@ pub(crate) struct Call {
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) is_keyed: bool,
     pub(crate) safety: Safety,
-    /// Whether a 404 after a lost response means success, because an earlier try has removed the resource.
+    /// Whether a 404 after a lost response means success: an earlier try has removed the resource.
     pub(crate) is_removal: bool,
 }
 
-/// Where a call goes.
+/// The destination of a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Route {
     /// The path below `/api/v1`, with `{}` for the id.
@@ -90,7 +90,7 @@ impl Call {
     }
 }
 
-/// A call, or why it is invalid.
+/// A call, or an error that says why it is invalid.
 pub(crate) struct CallResult(pub(crate) Result<Box<Call>>);
 
 impl From<Call> for CallResult {

@@ -56,8 +56,8 @@ impl Checkout<'_> {
 
     /// Starts to pay, as the customer's browser does. The client does not retry a lost response.
     ///
-    /// While an attempt at the gateway can be paid, each call leads to it. If it failed, the payment is
-    /// [`RawStatus::Pending`](crate::RawStatus::Pending), and a call begins another one, at most ten in a session.
+    /// While an attempt at the gateway can be paid, each call leads to that attempt. If it failed, the payment is
+    /// [`RawStatus::Pending`](crate::RawStatus::Pending), and a call begins another attempt. A session has at most ten.
     ///
     /// ```no_run
     /// # use payments_client::{Client, Pay, PayResult, PaymentId};

@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     pub(crate) script: Option<crate::testing::Script>,
 }
 
-/// Which header carries the API key.
+/// The header that has the API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum KeyHeader {
@@ -131,7 +131,7 @@ impl Client {
                     inner.budget.succeeded(tries);
                     return Ok(response);
                 }
-                // An earlier try removed it, and the response was lost.
+                // An earlier try removed the resource, and its response was lost.
                 Ok(response) if was_lost && call.is_removal && response.status == 404 => {
                     return Ok(response.removed());
                 }
@@ -155,7 +155,8 @@ impl Client {
         Err(Kind::Lost(None).into())
     }
 
-    /// Waits until the rate limit allows a request, if the client stays within it. Fails if that exceeds the deadline.
+    /// Waits until the rate limit allows a request, if the client stays within it. Fails if the wait would exceed the
+    /// deadline.
     async fn wait_for_rate_limit(&self, call: &Call, tries: u32, left: Duration) -> Result<()> {
         let Some(limiter) = self.inner.limiter.as_ref().filter(|_| call.is_keyed) else { return Ok(()) };
         loop {

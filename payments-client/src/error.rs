@@ -11,8 +11,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call failed. It never contains the API key, and is as small as a pointer.
 ///
-/// The client has already made its retries. Your program decides what to do next, by the error's kind as here, or by its
-/// [`code`](Self::code):
+/// The client has already made its retries. Your program decides what to do next, by the error's kind as in this example, or
+/// by its [`code`](Self::code):
 ///
 /// ```no_run
 /// use payments_client::{Client, CreatePayment, Error, IdempotencyKey, Payment};
@@ -105,7 +105,7 @@ impl Error {
         }
     }
 
-    /// What the API's error is about, to decide by. `None` without an error body, or from a server without codes.
+    /// The API's code of the error, for programs to decide by. `None` without an error body, or from a server without codes.
     ///
     /// ```no_run
     /// use payments_client::{Client, ErrorCode, Payment, PaymentId, Result};
@@ -293,7 +293,7 @@ impl From<SecretKeyError> for Error {
     }
 }
 
-/// A finished [`IdempotencyKey`] is valid, so passing one cannot fail.
+/// An [`IdempotencyKey`] is always valid, so passing one cannot fail.
 impl From<Infallible> for Error {
     fn from(never: Infallible) -> Self {
         match never {}

@@ -21,7 +21,7 @@ pub struct Events<'c> {
 }
 
 impl Client {
-    /// The event methods: everything that was sent to webhook endpoints about payments, or would have been.
+    /// The event methods: all events about payments, even those for which there was no webhook endpoint.
     #[must_use]
     pub fn events(&self) -> Events<'_> {
         Events { client: self }
@@ -43,7 +43,7 @@ impl Events<'_> {
         Request::new(self.client, Call::new(Method::GET, "/events/{}", Some(id.as_str())))
     }
 
-    /// Lists events, oldest first. Test events are in no list.
+    /// Lists events, oldest first. The list has no test events.
     ///
     /// ```no_run
     /// # use payments_client::{Client, EventKind, PaymentId};
@@ -57,9 +57,9 @@ impl Events<'_> {
         Request::new(self.client, Call::new(Method::GET, "/events", None))
     }
 
-    /// Streams all events after one, oldest first, up to the last one at the moment; without one, from the beginning. Store
-    /// the id of the last event that you have handled, and begin after it the next time: no event is missed, and none comes
-    /// twice. The stream sends requests only as events are polled, and ends after an error.
+    /// Streams all events after `cursor`, oldest first, up to the present last one; without a cursor, from the beginning.
+    /// Store the id of the last event that you have handled, and continue after it the next time: no event is missed, and
+    /// none comes twice. The stream sends requests only as events are polled, and ends after an error.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -88,7 +88,7 @@ impl Events<'_> {
 }
 
 impl Request<EventPage<ListedEvent>> {
-    /// Only events after this one: the `next` of the part before.
+    /// Only events after this one. Pass the `next` of an earlier part.
     pub fn after(self, event: &EventId) -> Self {
         self.query("after", event.to_string())
     }
@@ -114,18 +114,18 @@ impl Request<EventPage<ListedEvent>> {
         self.query("createdBefore", time.to_string())
     }
 
-    /// At most so many events, 1 to 100; 20 by default.
+    /// At most `limit` events, 1 to 100. Default: 20.
     pub fn limit(self, limit: u8) -> Self {
         self.query("limit", limit.to_string())
     }
 }
 
-/// An event that the API returned. It needs no signature: the client asked for it over its own connection.
+/// An event that the API returned. It needs no signature, because the client received it over its own connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ListedEvent(Event);
 
 impl ListedEvent {
-    /// The event, as a verified webhook gives it.
+    /// The event in the form in which a verified webhook gives it.
     #[must_use]
     pub fn into_event(self) -> Event {
         self.0

@@ -5,7 +5,7 @@ use std::fmt;
 /// An `Idempotency-Key`: 1 to 255 visible ASCII characters. For 24 hours, the API processes a key once and returns the
 /// stored response to later requests with it. After that, the same key creates a second payment.
 ///
-/// Make one of your own text, such as an order number. The program then cannot pay twice after a crash:
+/// Create one from your own text, such as an order number. Then the program cannot pay twice after a crash:
 ///
 /// ```
 /// use payments_client::IdempotencyKey;

@@ -7,11 +7,11 @@ use std::{
 
 use crate::RateLimit;
 
-/// The server's window begins with the first request in it.
+/// The length of the server's window, which begins with its first request.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The current window, shared by clones. It does not see the key's other users; if they use up the limit, the server
-/// returns 429 with `Retry-After`.
+/// The current window, shared by clones. The client does not know about other users of the key. If they use up the limit, the
+/// server returns 429 with `Retry-After`.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter(Mutex<Option<Window>>);
 
@@ -23,7 +23,7 @@ struct Window {
 }
 
 impl Limiter {
-    /// Returns how long to wait before the next request. Counts the request if the time is zero.
+    /// Returns how long to wait before the next request. If that is zero, counts the request.
     pub(crate) fn take(&self, now: Duration) -> Duration {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match window.as_mut() {

@@ -18,7 +18,7 @@ pub(crate) struct Part<T, C> {
 
 type Asking<T, C> = BoxFuture<Result<Part<T, C>>>;
 
-/// Streams a list from a cursor on. Asks for the next part when the one before is used up, and ends after an error.
+/// Streams a list from a cursor. Requests the next part when the present one is used up, and ends after an error.
 pub(crate) fn stream_parts<T, C>(
     cursor: Option<C>,
     ask: impl Fn(Option<&C>) -> Asking<T, C> + Send + 'static,

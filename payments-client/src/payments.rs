@@ -56,8 +56,8 @@ impl<'c> Payments<'c> {
         Request::new(self.client, Call::new(Method::GET, "/payments/{}", Some(id.as_str())))
     }
 
-    /// Retrieves what happened to a payment, oldest first: its moves with their causes, what the gateway said, its refunds, and
-    /// its events with their deliveries.
+    /// Retrieves a payment's history, oldest first: its moves with their causes, the gateway's answers, its refunds, and its
+    /// events with their deliveries.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId};
@@ -75,8 +75,7 @@ impl<'c> Payments<'c> {
         Request::new(self.client, Call::new(Method::GET, "/payments/{}/timeline", Some(id.as_str())))
     }
 
-    /// Refunds a paid live payment, or what is left of it after [parts](Self::refund_part). Test payments cannot be
-    /// refunded.
+    /// Refunds a paid live payment, or the rest of it after [parts](Self::refund_part). Test payments cannot be refunded.
     ///
     /// ```no_run
     /// # use payments_client::{Client, PaymentId};
@@ -95,8 +94,8 @@ impl<'c> Payments<'c> {
 
     /// Refunds a part of a paid live payment. The payment stays completed until its last part is refunded.
     ///
-    /// Each part needs an idempotency key of its own, such as the number of the returned item: the same key again returns the
-    /// first answer, and another key refunds another part. More than is left is refused with status 409.
+    /// Each part needs its own idempotency key, such as the number of the returned item: the same key again returns the first
+    /// answer, and another key refunds another part. A refund of more than the rest is refused with status 409.
     ///
     /// ```no_run
     /// # use payments_client::{Amount, Client, PaymentId};
@@ -138,8 +137,8 @@ impl<'c> Payments<'c> {
     /// # }
     /// ```
     ///
-    /// With a filter other than by status, the page has no `total`. One request looks at 1,000 payments at most, so read on while
-    /// [`goes_on`](PaymentPage::goes_on), or let [`stream`](Request::stream) do so:
+    /// With any filter but the status, the page has no `total`. One request examines at most 1,000 payments, so read on while
+    /// [`goes_on`](PaymentPage::goes_on), or use [`stream`](Request::stream), which does that:
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -183,23 +182,23 @@ impl Request<PaymentPage<Payment>> {
         self.query("merchantTransactionId", reference.into())
     }
 
-    /// Only payments whose customer has this e-mail address, in capital or small letters.
+    /// Only payments whose customer has this e-mail address, in any case.
     pub fn customer_email(self, address: impl Into<String>) -> Self {
         self.query("customerEmail", address.into())
     }
 
-    /// Only payments whose customer has this phone number: a Bangladeshi one in any of its forms, others without regard to
-    /// spaces and separators.
+    /// Only payments whose customer has this phone number. A Bangladeshi number may have any of its forms; of other numbers,
+    /// spaces and separators are ignored.
     pub fn customer_phone(self, number: impl Into<String>) -> Self {
         self.query("customerPhone", number.into())
     }
 
-    /// Only payments after this one in the list, which are older: the `next` of the part before.
+    /// Only payments after this one in the list, which are older. Pass the `next` of an earlier part.
     pub fn after(self, payment: &PaymentId) -> Self {
         self.query("after", payment.to_string())
     }
 
-    /// Sets the page number, from 1. Not together with [`after`](Self::after) or with a filter other than by status.
+    /// Sets the page number, from 1. Do not combine it with [`after`](Self::after) or with any filter but the status.
     pub fn page(self, page: u32) -> Self {
         self.query("page", page.to_string())
     }

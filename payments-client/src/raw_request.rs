@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Client {
-    /// Prepares a request to any route of the server, such as one that this version has no method for. It gets the client's key,
-    /// timeouts, retries and errors, and returns the response as the server sent it.
+    /// Prepares a request to any route of the server, for example one for which this version has no method. It gets the
+    /// client's key, timeouts, retries and errors, and returns the response as the server sent it.
     ///
     /// The path begins with `/` and follows the base URL, as in the API reference: `/api/v1/payments`. An id in it must not
     /// come from a customer unchecked; parse it first, for example as a [`PaymentId`](crate::PaymentId).
@@ -45,7 +45,7 @@ impl Client {
     }
 }
 
-/// Whether a URL takes the path as it is, so that it cannot lead to another route.
+/// Whether a URL leaves the path unchanged, so that it cannot lead to another route.
 fn is_plain(path: &str) -> bool {
     let is_dots = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     path.starts_with('/')
@@ -62,7 +62,7 @@ pub struct RawRequest {
 }
 
 impl RawRequest {
-    /// Adds a parameter to the query. A parameter may come several times.
+    /// Adds a parameter to the query. A parameter may be added several times.
     pub fn query(self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         self.with(|mut call| {
             call.query.push((name.into(), value.to_string()));
@@ -100,7 +100,7 @@ impl RawRequest {
     /// Sends the request and blocks the thread until the response arrives. Does not panic inside a runtime.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Those of [`send`](Self::send).
     #[cfg(feature = "blocking")]
     pub fn wait(self) -> Result<RawResponse> {
         crate::blocking::wait(self.send())?
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_the_route_that_it_names() {
+    fn a_path_leads_to_its_own_route() {
         for (path, is_taken) in [
             ("/api/v1/payments", true),
             ("/api/v1/payments/a%2Fb", true),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_follows_the_base_url_as_it_is() {
+    fn a_path_is_appended_to_the_base_url_unchanged() {
         for (base, url) in [
             ("https://pay.example", "https://pay.example/api/v2//a%2Fb?q=%26&q=2"),
             ("https://pay.example/sub/", "https://pay.example/sub/api/v2//a%2Fb?q=%26&q=2"),

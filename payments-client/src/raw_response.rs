@@ -19,7 +19,7 @@ use crate::{
 /// A response as the server sent it. [`Client::request`](crate::Client::request) and `send_raw` return it, and a
 /// [`Response`](crate::Response) and an [`Error`] have it.
 ///
-/// `Debug` omits the headers and the body, since they may contain customer data.
+/// `Debug` omits the headers and the body, because they may contain customer data.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RawResponse {

@@ -38,7 +38,7 @@ impl Standing {
 pub struct Reconciled {
     /// The current payment.
     pub payment: Payment,
-    /// What it means for its order.
+    /// The payment's meaning for its order.
     pub standing: Standing,
 }
 
@@ -94,9 +94,10 @@ impl Payments<'_> {
         Box::pin(asked.buffer_unordered(at_once.max(1)))
     }
 
-    /// Everything that has happened to payments since an event, oldest first, or since the beginning: the id of each event, and
-    /// its payment as the event left it. For a shop that was down: store the last id together with what the payment led to, and
-    /// begin after it the next time. A payment that fails or expires has no event. The stream ends after an error.
+    /// Streams the events since `cursor`, oldest first; without a cursor, since the beginning. Each item is an event's id and
+    /// its payment as of that event. Use it after a downtime: store the last id in the same transaction as the payment's
+    /// effects, and continue after it the next time. A payment that fails or expires has no event. The stream ends after an
+    /// error.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;

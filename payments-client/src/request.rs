@@ -66,7 +66,7 @@ impl<T: DeserializeOwned + Send + 'static> Request<T> {
     /// # Errors
     /// See [`Error`].
     pub async fn send_raw(self) -> Result<RawResponse> {
-        // A delete that an earlier try has done has no response of its own.
+        // A 404 must stay an error, because a delete by an earlier try has no response of its own.
         let call = Call { is_removal: false, ..*self.call? };
         self.client.send_raw(call.into()).await
     }
@@ -90,7 +90,7 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for Request<T> {
     }
 }
 
-/// A request with an idempotency key, yours or a generated one, the same for all tries. Await it to send it.
+/// A request with an idempotency key, yours or a generated one. All tries have the same key. Await it to send it.
 ///
 /// The server stores the response under the key for 24 hours. **After that, the same key creates a second payment.**
 /// Before you retry an older request, check the list of payments.
@@ -106,8 +106,8 @@ impl<T: DeserializeOwned + Send + 'static> IdempotentRequest<T> {
         Self { request: Request::new(client, call), key: None }
     }
 
-    /// Sets your own key, such as the order number. After a crash, the program gets the same payment within 24 hours. With
-    /// text that is no valid key, the request fails when it is awaited, and nothing is sent.
+    /// Sets your own key, such as the order number. Within 24 hours, the program gets the same payment even after a crash. If
+    /// the text is not a valid key, the request fails when it is awaited, and nothing is sent.
     pub fn idempotency_key<K>(mut self, key: K) -> Self
     where
         K: TryInto<IdempotencyKey>,

@@ -12,7 +12,7 @@ pub struct RequestLog<'c> {
 }
 
 impl Client {
-    /// The log of requests: what came with keys of this developer, and what it was answered.
+    /// The log of requests with keys of this developer, and of their answers.
     #[must_use]
     pub fn request_log(&self) -> RequestLog<'_> {
         RequestLog { client: self }
@@ -36,7 +36,7 @@ impl RequestLog<'_> {
 }
 
 impl Request<RequestPage> {
-    /// Only requests before a place: the `next` of the part before.
+    /// Only requests before this position in the log. Pass the `next` of an earlier part.
     pub fn before(self, place: &str) -> Self {
         self.query("before", place.to_owned())
     }
@@ -46,7 +46,7 @@ impl Request<RequestPage> {
         self.query("failed", "true".to_owned())
     }
 
-    /// At most so many requests, 1 to 100; 20 by default.
+    /// At most `limit` requests, 1 to 100. Default: 20.
     pub fn limit(self, limit: u8) -> Self {
         self.query("limit", limit.to_string())
     }

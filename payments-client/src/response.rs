@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::RawResponse;
 
-/// A value with the response that it came in. `send_for_response` returns it; awaiting a request returns only the value. It
+/// A value and the response that contained it. `send_for_response` returns it; awaiting a request returns only the value. It
 /// dereferences to the [`RawResponse`], so `response.status` and `response.request_id()` work.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

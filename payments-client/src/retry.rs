@@ -54,7 +54,7 @@ pub(crate) enum Next {
 }
 
 impl Policy {
-    /// Decides after `tries` tries. `random` is uniform in 0..1, `retry_after` is what the server asked for, and `left`
+    /// Decides what to do after `tries` tries. `random` is uniform in 0..1, `retry_after` is the server's request, and `left`
     /// is the time until the deadline.
     pub(crate) fn decide(
         &self,

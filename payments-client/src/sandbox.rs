@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use crate::{Client, call::Call, request::Request};
 
-/// What a test key does with its own sandbox. The server refuses live keys, and the public key of a sandbox that others reach.
+/// The sandbox of a test key. The server refuses live keys, and the public key of a sandbox that others can reach.
 #[derive(Debug, Clone, Copy)]
 pub struct Sandbox<'c> {
     client: &'c Client,
@@ -20,9 +20,9 @@ impl Client {
 }
 
 impl Sandbox<'_> {
-    /// Lets seconds pass in the key's sandbox, at most 31 days: open checkout sessions whose end has come expire, and deliveries
-    /// whose next attempt has come are attempted within a second. The client does not retry a lost response, because a repeated
-    /// request moves the time again.
+    /// Advances the time of the key's sandbox by up to 31 days. Open checkout sessions that are then due expire, and
+    /// deliveries whose next attempt is then due are attempted within a second. The client does not retry a lost response,
+    /// because a repeated request would advance the time again.
     ///
     /// ```no_run
     /// # async fn expire(client: payments_client::Client) -> Result<(), payments_client::Error> {
@@ -36,7 +36,7 @@ impl Sandbox<'_> {
         Request::new(self.client, call.body(&AdvanceSandbox::by(seconds)))
     }
 
-    /// Empties the sandbox of the key's workspace. What was there cannot be found again; keys and apps stay.
+    /// Empties the sandbox of the key's workspace. Its records cannot be found again; keys and apps stay.
     ///
     /// ```no_run
     /// # async fn reset(client: payments_client::Client) -> Result<(), payments_client::Error> {

@@ -28,7 +28,7 @@ impl Listed for Delivery {
 
 mod sealed {
     pub trait Sealed {
-        /// Whether a list of such items can be read from an item on.
+        /// Whether a list of these items can be read from a given item.
         const HAS_CURSOR: bool;
     }
     impl Sealed for payments_core::Payment {
@@ -45,11 +45,12 @@ const MAX_SEEN: usize = 10_000;
 const MAX_STALE_PAGES: u32 = 100;
 
 impl Request<PaymentPage<Payment>> {
-    /// Streams all payments from this part on, newest first. Default: 100 payments per request. The stream sends requests only
+    /// Streams all payments from this part, newest first. Default: 100 payments per request. The stream sends requests only
     /// as payments are polled, and ends after an error.
     ///
-    /// It reads on after the last payment of each part, so it misses none that was there at the start and repeats none, also
-    /// while payments arrive. A server before 0.3.0 has only pages, from which payments of a status can leave meanwhile.
+    /// It continues after the last payment of each part. So it misses no payment that was there at the start and repeats
+    /// none, even while payments arrive. A server before 0.3.0 has only pages, and payments with a status may leave them
+    /// meanwhile.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;
@@ -68,8 +69,8 @@ impl Request<PaymentPage<Payment>> {
 }
 
 impl<T: Listed> Request<Page<T>> {
-    /// Streams all items from this page on, newest first. Default: 100 items per page. The stream sends requests only
-    /// as items are polled, and ends after an error.
+    /// Streams all items from this page, newest first. Default: 100 items per page. The stream sends requests only as items
+    /// are polled, and ends after an error.
     ///
     /// New items shift older ones to later pages; the stream misses none of the older ones and skips repeated items by
     /// id. If more than a page of new items arrives between two requests, the stream may include some of them.
@@ -101,7 +102,7 @@ struct Pages<T> {
     client: Client,
     call: Box<Call>,
     page: u32,
-    /// The item after which the next part begins, if the list can be read so.
+    /// The item after which the next part begins, if the list has a cursor.
     after: Option<String>,
     has_cursor: bool,
     /// The list's `total` on the first page.
@@ -147,7 +148,7 @@ impl<T: Listed> Pages<T> {
             }
             let page: PaymentPage<T> = self.client.send(self.call.clone()).await?.value;
             if self.after.is_some() && page.total.is_some() {
-                // This server does not know cursors, and has returned the first page again.
+                // This server does not know cursors: it has returned the first page again.
                 (self.after, self.has_cursor) = (None, false);
                 self.call.query.retain(|(name, _)| *name != "after");
             } else {
@@ -183,7 +184,7 @@ impl<T: Listed> Pages<T> {
         // Each new item causes one repeat. If there are more repeats, the server returns the same page again.
         let total = page.total.unwrap_or_default();
         let growth = total.saturating_sub(*self.first_total.get_or_insert(total));
-        // Filters may let no item of a part through.
+        // Filters may exclude all items of a part.
         self.stale = if self.buffered.is_empty() && page.total.is_some() { self.stale + 1 } else { 0 };
         self.is_last |= self.stale > 0 && (self.repeats > growth || self.stale >= MAX_STALE_PAGES);
         match self.page.checked_add(1) {

@@ -1,5 +1,5 @@
-//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, or scripted responses and a fixed clock, which
-//! use no sockets and take no real time.
+//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, or scripted responses and a fixed clock. The
+//! latter two need no sockets and take no real time.
 //!
 //! ```
 //! use payments_client::{Client, testing::{FixedClock, Script}};
@@ -84,7 +84,7 @@ impl Script {
         self.answer_with(status, &[], body)
     }
 
-    /// As [`answer`](Self::answer), with headers such as `("retry-after", "7")`. Ignores invalid headers.
+    /// Does the same as [`answer`](Self::answer) with headers such as `("retry-after", "7")`. Ignores invalid headers.
     #[must_use]
     pub fn answer_with(self, status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -160,8 +160,8 @@ impl Script {
     }
 }
 
-/// A clock that only advances when the client waits, which takes no real time, or by [`advance`](Self::advance). Clones
-/// share it.
+/// A clock that advances only when the client waits, which takes no real time, or by [`advance`](Self::advance). Clones share
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct FixedClock(Arc<Mutex<Time>>);
 
@@ -180,7 +180,7 @@ impl FixedClock {
         Self(Arc::new(Mutex::new(time)))
     }
 
-    /// How long the client has waited, each time.
+    /// The lengths of all the client's waits.
     #[must_use]
     pub fn pauses(&self) -> Vec<Duration> {
         self.time().pauses.clone()

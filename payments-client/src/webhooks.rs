@@ -69,8 +69,8 @@ impl Webhooks<'_> {
         Request::new(self.client, Call::new(Method::GET, "/webhooks", None))
     }
 
-    /// Changes an endpoint's URL, events, state, retries or description; what the parameters leave out stays. Deliveries that
-    /// are pending go to the new URL, or fail if the endpoint is not active any more.
+    /// Changes an endpoint's URL, events, state, retries or description. Fields that the parameters omit stay. Pending
+    /// deliveries go to the new URL, or fail if the endpoint is no longer active.
     ///
     /// An endpoint that the server disabled has a [`disabled_reason`](WebhookEndpoint::disabled_reason).
     /// [`is_active(true)`](UpdateWebhook::is_active) turns it on again:
@@ -101,9 +101,9 @@ impl Webhooks<'_> {
         Request::new(self.client, call.body(&params))
     }
 
-    /// Gives an endpoint a new secret, which the answer has. Until the overlap is over, each delivery has two signatures, and
-    /// [`Verifier`](crate::webhook::Verifier) accepts it with either secret. A rotation within an overlap keeps the last three
-    /// secrets.
+    /// Gives an endpoint a new secret, which the response contains. Until the overlap ends, each delivery has two signatures,
+    /// and [`Verifier`](crate::webhook::Verifier) accepts it with either secret. A rotation within an overlap keeps the last
+    /// three secrets.
     ///
     /// ```no_run
     /// # use payments_client::{Client, RotateSecret, WebhookId};
@@ -147,8 +147,8 @@ impl Webhooks<'_> {
         IdempotentRequest::new(self.client, Call::new(Method::POST, "/webhooks/{}/test", Some(id.as_str())))
     }
 
-    /// Sends an example of an event of any kind to an endpoint, marked as test: no payment stands behind it, its payment says
-    /// `isSimulated`, and its metadata `{"test":true}`. Returns `None` if the server could not send or record it.
+    /// Sends an example of an event of any kind to an endpoint, marked as a test. No payment stands behind it: its payment
+    /// has `isSimulated` and the metadata `{"test":true}`. Returns `None` if the server could not send or record it.
     ///
     /// ```no_run
     /// # use payments_client::{Client, EventKind, WebhookId};
@@ -162,8 +162,8 @@ impl Webhooks<'_> {
         IdempotentRequest::new(self.client, call.body(&TestWebhook::with(event)))
     }
 
-    /// Sends again each delivery to an endpoint that failed and was not sent again since. One request looks at 1,000 deliveries at
-    /// most. A repeated request sends nothing twice.
+    /// Resends the failed deliveries of an endpoint, except those that were resent already. One request examines at most
+    /// 1,000 deliveries. A repeated request resends nothing twice.
     ///
     /// ```no_run
     /// # use payments_client::{Client, RecoverWebhook, Timestamp, WebhookId};
@@ -200,8 +200,8 @@ impl Webhooks<'_> {
         Request::new(self.client, Call::new(Method::GET, "/webhooks/deliveries", None))
     }
 
-    /// Sends a delivery's event to its endpoint once more: the same body, freshly signed. Returns the new delivery, which is
-    /// pending.
+    /// Sends a delivery's event to its endpoint once more: the same body with a new signature. Returns the new delivery,
+    /// which is pending.
     ///
     /// The server returns 409 ([`DeliveryNotResendable`](crate::ErrorCode::DeliveryNotResendable)) if the delivery is still
     /// pending, its endpoint was removed, or its payload was deleted because it is old.

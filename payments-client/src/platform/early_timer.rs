@@ -5,8 +5,8 @@ use std::{pin::Pin, sync::Mutex, time::Duration};
 use futures_util::FutureExt;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Tokio's driver waits until the runtime's next timer. A new timer that is due earlier wakes it with a system call. In a
-/// program without other timers, a request's timeout can do that. A kept timer that is due earlier avoids it.
+/// Tokio's driver sleeps until the runtime's next timer. A new timer that is due earlier wakes the driver with a system call.
+/// In a program without other timers, each request's timeout can do that. A kept timer that is due even earlier avoids it.
 ///
 /// No timeout depends on this timer: without it, a request only costs the system call.
 #[derive(Debug, Default)]

@@ -1,4 +1,5 @@
-//! What differs between a program and WebAssembly in a browser or a worker: clocks, timers, and what `reqwest` can do.
+//! The differences between native programs and WebAssembly in a browser or a worker: clocks, timers, and the features of
+//! `reqwest`.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 mod early_timer;

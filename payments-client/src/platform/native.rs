@@ -14,8 +14,8 @@ pub(crate) use super::early_timer::EarlyTimer;
 
 pub(crate) type BoxFuture<T> = futures_util::future::BoxFuture<'static, T>;
 
-/// The HTTP client of a client without its own. A server on this machine is called directly: a proxy that the environment names
-/// would get the key, and has another loopback.
+/// The default HTTP client. It connects directly to a server on this machine: a proxy from the environment would get the key,
+/// and its loopback is another machine.
 pub(crate) fn http(
     user_agent: String,
     connect_timeout: Duration,
@@ -26,7 +26,7 @@ pub(crate) fn http(
     client.redirect(redirect::Policy::none()).build()
 }
 
-/// Whether nothing was sent.
+/// Whether the request failed before anything was sent.
 pub(crate) fn is_connect(error: &reqwest::Error) -> bool {
     error.is_connect()
 }

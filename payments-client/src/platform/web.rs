@@ -10,7 +10,7 @@ pub(crate) use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub(crate) type BoxFuture<T> = futures_util::future::LocalBoxFuture<'static, T>;
 
-/// `fetch` has no timer of ours to wake.
+/// `fetch` has no timer to wake, so this does nothing.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyTimer;
 
@@ -18,12 +18,12 @@ impl EarlyTimer {
     pub(crate) fn keep(&self, _: Duration) {}
 }
 
-/// The HTTP client of a client without its own. `fetch` has no connect timeout, and follows redirects.
+/// The default HTTP client. `fetch` has no connect timeout, and follows redirects.
 pub(crate) fn http(user_agent: String, _: Duration, _: bool) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().user_agent(user_agent).build()
 }
 
-/// `fetch` does not tell whether it has sent the request, so assume that it has.
+/// `fetch` does not tell whether it sent the request, so assume that it did.
 pub(crate) fn is_connect(_: &reqwest::Error) -> bool {
     false
 }

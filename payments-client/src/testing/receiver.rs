@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(10);
 /// The longest body that is read.
 const MAX_BODY: usize = 1024 * 1024;
 
-/// A webhook endpoint on this machine that verifies what it gets and answers 200. It ends when it is dropped.
+/// A webhook endpoint on this machine that verifies requests and answers 200. Dropping it ends it.
 #[derive(Debug)]
 pub struct Receiver {
     endpoint: WebhookEndpoint,
@@ -37,7 +37,7 @@ pub enum ReceiveError {
     /// No webhook arrived.
     #[error("no webhook arrived within 10 seconds")]
     Nothing,
-    /// A request arrived that is no webhook of the server.
+    /// A request arrived that is not a webhook of the server.
     #[error("the request is no webhook: {0}")]
     Invalid(String),
 }
@@ -53,16 +53,16 @@ impl Receiver {
         Ok(Self { endpoint, events, task })
     }
 
-    /// The endpoint as the server has it.
+    /// The endpoint as the server stores it.
     #[must_use]
     pub fn endpoint(&self) -> &WebhookEndpoint {
         &self.endpoint
     }
 
-    /// The next event, whose signature was verified. Events of one payment arrive in their order.
+    /// The next event, with a verified signature. Events of one payment arrive in order.
     ///
     /// # Errors
-    /// If none arrives within 10 seconds, or what arrives is no webhook.
+    /// If no event arrives within 10 seconds, or the request is not a webhook.
     pub async fn next(&mut self) -> Result<Event, ReceiveError> {
         match timeout(WAIT, self.events.recv()).await {
             Ok(Some(event)) => event,

@@ -15,11 +15,11 @@ use crate::{Client, Error};
 
 /// The public key of a sandbox.
 const SANDBOX_KEY: &str = "sk_test_demo";
-/// How a server's first line begins, before its address.
+/// The beginning of a server's first line, before its address.
 const LISTENING: &str = "listening on ";
 
-/// A real `payments-server` on a free port, with an empty store of its own in a temporary directory. Dropping it ends the
-/// server and removes the directory.
+/// A real `payments-server` on a free port, with its own empty store in a temporary directory. Dropping it ends the server
+/// and removes the directory.
 ///
 /// It needs the program `payments-server`: `cargo install --path server` in the platform's repository puts it into the `PATH`.
 /// The environment variable `PAYMENTS_SERVER` may name another one.
@@ -44,7 +44,7 @@ const LISTENING: &str = "listening on ";
 #[derive(Debug)]
 pub struct TestServer {
     _process: Process,
-    /// The server may still write to it.
+    /// Kept open, because the server may still write to it.
     _output: BufReader<ChildStdout>,
     directory: TempDir,
     url: String,
@@ -55,7 +55,7 @@ pub struct TestServer {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The program cannot be run.
+    /// The program cannot be started.
     #[error(
         "cannot run {}: {source}; install it with `cargo install --path server`, or name it in PAYMENTS_SERVER",
         program.display()
@@ -63,7 +63,7 @@ pub enum StartError {
     Program {
         /// The program.
         program: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The server ended before it listened. The text is its log.
@@ -72,7 +72,7 @@ pub enum StartError {
     /// A temporary directory or a local port cannot be used.
     #[error("cannot use a temporary directory or a local port: {0}")]
     Io(#[from] io::Error),
-    /// The server refused what the start needs.
+    /// The server refused a request that the start needs.
     #[error(transparent)]
     Api(#[from] Error),
 }
@@ -81,7 +81,7 @@ impl TestServer {
     /// Starts a server.
     ///
     /// # Errors
-    /// If the program is not there or does not start.
+    /// If the program is missing or does not start.
     pub async fn start() -> Result<Self, StartError> {
         let program = std::env::var_os("PAYMENTS_SERVER").unwrap_or_else(|| OsString::from("payments-server"));
         Self::start_program(program).await
@@ -90,7 +90,7 @@ impl TestServer {
     /// Starts a server of this program.
     ///
     /// # Errors
-    /// If the program is not there or does not start.
+    /// If the program is missing or does not start.
     pub async fn start_program(program: impl Into<PathBuf>) -> Result<Self, StartError> {
         let program = program.into();
         let started = tokio::task::spawn_blocking(move || launch(&program)).await;
@@ -111,7 +111,7 @@ impl TestServer {
         &self.url
     }
 
-    /// What the server has logged.
+    /// The server's log.
     ///
     /// # Errors
     /// If its log cannot be read.
@@ -122,7 +122,7 @@ impl TestServer {
     /// Pays a payment, as the customer would on the checkout page.
     ///
     /// # Errors
-    /// As [`Checkout::simulate`](crate::Checkout::simulate).
+    /// Those of [`Checkout::simulate`](crate::Checkout::simulate).
     pub async fn pay(&self, id: &PaymentId) -> Result<(), Error> {
         self.client.checkout().simulate(id, SimulateOutcome::Completed).await.map(drop)
     }
@@ -130,7 +130,7 @@ impl TestServer {
     /// Starts a webhook endpoint and subscribes it to all events.
     ///
     /// # Errors
-    /// If no local port is free, or as [`Webhooks::create`](crate::Webhooks::create).
+    /// If no local port is free, and those of [`Webhooks::create`](crate::Webhooks::create).
     pub async fn receive_webhooks(&self) -> Result<Receiver, StartError> {
         Receiver::subscribe(&self.client).await
     }
@@ -142,7 +142,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A temporary store needs no orderly end.
+        // A temporary store needs no clean shutdown.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -165,7 +165,7 @@ fn launch(program: &Path) -> Result<Started, StartError> {
     let ended = |why: String| StartError::Ended(std::fs::read_to_string(log_in(directory.path())).unwrap_or(why));
     let mut output = BufReader::new(process.0.stdout.take().ok_or_else(|| ended("no standard output".into()))?);
     let mut first = String::new();
-    // The first line is short.
+    // The limit is enough, because the first line is short.
     let read = output.by_ref().take(1024).read_line(&mut first);
     let url = first.trim_end().strip_prefix(LISTENING).filter(|_| read.is_ok());
     let url = url.ok_or_else(|| ended(first.clone()))?.to_owned();

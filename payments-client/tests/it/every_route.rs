@@ -1,4 +1,4 @@
-//! Each method against the real server.
+//! Calls each method against the real server.
 
 use payments_client::{
     CreateDemoSession, CreatePayment, CreateWebhook, DeliveryStatus, Environment, ErrorBody, ErrorCode, IdempotencyKey,
@@ -49,7 +49,7 @@ async fn the_client_creates_retrieves_and_lists_a_payment_and_cannot_refund_it()
 }
 
 #[tokio::test]
-async fn an_orders_lines_come_back_as_they_were_sent() {
+async fn an_orders_lines_are_returned_as_sent() {
     let server = Server::start();
     let client = server.client();
     let lines =
@@ -82,7 +82,7 @@ async fn the_client_retrieves_the_account() {
 async fn the_client_creates_tests_lists_and_deletes_a_webhook() {
     let server = Server::start();
     let client = server.client();
-    // Nothing listens there, so the server logs a failed delivery.
+    // Nothing listens at this address, so the server logs a failed delivery.
     let params = CreateWebhook::new("http://127.0.0.1:9/hook", Subscription::All);
     let endpoint = client.webhooks().create(params).await.unwrap();
     assert!(endpoint.secret.reveal().starts_with("whsec_"));
@@ -141,7 +141,7 @@ async fn the_client_retrieves_and_simulates_a_checkout_session() {
 }
 
 #[tokio::test]
-async fn any_route_answers_and_each_response_is_there_as_it_was_sent() {
+async fn any_route_can_be_called_and_its_response_is_unchanged() {
     let server = Server::start();
     let client = server.client();
     let create = || client.request(Method::POST, "/api/v1/payments").json(&cup()).idempotency_key("order-1");

@@ -38,7 +38,7 @@ async fn the_example_waits_until_its_payment_has_an_outcome() {
 }
 
 #[test]
-fn the_example_says_in_one_line_that_no_server_is_there() {
+fn the_example_reports_a_missing_server_in_one_line() {
     let output =
         example("http://127.0.0.1:9").output().expect("build it first: cargo build -p payments-client --example buy");
     let said = String::from_utf8(output.stderr).unwrap();

@@ -38,7 +38,7 @@ async fn transient_failures_are_retried() {
 }
 
 #[tokio::test]
-async fn all_tries_and_the_error_have_the_same_key() {
+async fn all_tries_and_their_error_have_the_same_idempotency_key() {
     let server = ScriptedServer::start(vec![respond(500, "", "<html>")]).await;
     let error = server.client().payments().create(cup()).await.unwrap_err();
     let requests = server.requests();
@@ -163,7 +163,7 @@ async fn a_delete_succeeds_if_the_response_to_the_first_try_was_lost() {
 }
 
 #[tokio::test]
-async fn any_route_is_retried_as_far_as_http_allows() {
+async fn a_request_to_any_route_is_retried_if_http_allows_it() {
     const ROUTE: &str = "/api/v1/later";
     let keyed = |client: Client| client.request(Method::POST, ROUTE).idempotency_key("once");
     let server = ScriptedServer::start(vec![truncated(), respond(200, "", "[1]")]).await;

@@ -47,7 +47,7 @@ async fn a_stream_ends_if_the_server_repeats_a_page() {
     let page = format!(r#"{{"items":[{}],"total":9,"page":1,"limit":1}}"#, serde_json::to_string(&payment).unwrap());
     let server = ScriptedServer::start(vec![respond(200, "", &page)]).await;
     let streamed: Vec<_> = server.client().payments().list().stream().try_collect().await.unwrap();
-    // One by cursor, which this server does not know.
+    // One of the requests is by cursor, which this server does not know.
     assert_eq!((streamed.len(), server.requests().len()), (1, 3));
 }
 

@@ -21,14 +21,14 @@ async fn a_merchants_test_creates_pays_and_receives_on_a_real_server() {
     assert_eq!((event.kind(), event.payment().unwrap().id), (&EventKind::PaymentCompleted, payment.id.clone()));
     assert_eq!(server.client().payments().retrieve(&payment.id).await.unwrap().status, Status::Completed);
 
-    // A request that the server did not sign.
+    // The server did not sign this request.
     let forged = reqwest::Client::new().post(&webhooks.endpoint().url).body("{}").send().await.unwrap();
     assert_eq!(forged.status(), 400);
     assert!(matches!(webhooks.next().await, Err(ReceiveError::Invalid(_))));
 }
 
 #[tokio::test]
-async fn servers_of_two_tests_know_nothing_of_each_other_and_end_with_them() {
+async fn servers_of_two_tests_are_independent_and_end_with_their_tests() {
     let (one, other) = tokio::join!(TestServer::start_program(binary()), TestServer::start_program(binary()));
     let (one, other) = (one.unwrap(), other.unwrap());
     let params = CreatePayment::of(Money::taka(1))
@@ -43,7 +43,7 @@ async fn servers_of_two_tests_know_nothing_of_each_other_and_end_with_them() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_server_is_named() {
+async fn an_error_names_a_program_that_is_not_a_server() {
     let error = TestServer::start_program("/nonexistent/payments-server").await.unwrap_err();
     assert!(matches!(error, StartError::Program { .. }));
     assert!(error.to_string().starts_with("cannot run /nonexistent/payments-server: "), "{error}");
