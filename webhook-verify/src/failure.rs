@@ -7,7 +7,7 @@ use crate::SecretError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The receiver has no valid secret. This is a configuration error, not the sender's: respond with 500 and check
+    /// The receiver has no valid secret. The receiver's configuration is wrong, not the request: respond with 500 and check
     /// where you read the secret.
     #[error("no usable webhook secret: {0}")]
     MissingSecret(#[from] SecretError),

@@ -26,7 +26,7 @@ impl Key {
     /// Hashes a whole body.
     #[inline]
     pub(crate) fn digest(&self, timestamp_text: &[u8], body: &[u8]) -> Digest {
-        // Finishing an `Hmac` moves its state and buffer; keeping them apart saves a tenth of a 256-byte verification.
+        // Finishing an `Hmac` moves its state and buffer. Keeping them apart saves a tenth of a 256-byte verification.
         let mut core = self.0.clone();
         let mut buffer = Buffer::<HmacCore<Sha256>>::default();
         for part in [timestamp_text, b".", body] {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::mac::Key;
 
-/// The signing secret of a webhook endpoint (`whsec_…`), as creating the endpoint returned it.
+/// The signing secret of a webhook endpoint (`whsec_…`), as the API returned it for a new endpoint.
 ///
 /// The whole text is the HMAC key, including its prefix. A `Secret` stores only the prepared HMAC state and wipes it on
 /// drop. It has no `Default`, cannot be compared, and `Debug` omits it.

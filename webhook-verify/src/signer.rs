@@ -50,7 +50,7 @@ impl Signer {
 }
 
 const TIME_PREFIX: &[u8] = b"t=";
-/// `t=` and up to 20 digits, `,v1=` and 64 digits.
+/// The maximum length: `t=` and 20 digits, `,v1=` and 64 digits.
 const CAPACITY: usize = 2 + 20 + 4 + 64;
 
 /// The value of the signature header: `t=<unix-seconds>,v1=<hex hmac>`. Does not allocate.

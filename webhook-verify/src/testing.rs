@@ -18,10 +18,10 @@
 
 use crate::{Secret, SecretError, SignatureHeader, Signer};
 
-/// Outside any sensible tolerance.
+/// This is outside any sensible tolerance.
 const FAR_SECONDS: u64 = 24 * 60 * 60;
 
-/// Makes valid and invalid signatures of a body.
+/// Creates valid and invalid signatures of a body.
 #[derive(Debug, Clone)]
 pub struct Sender {
     signer: Signer,

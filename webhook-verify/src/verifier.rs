@@ -201,7 +201,7 @@ impl Verification<'_> {
         self.finish_with(())
     }
 
-    /// As [`finish`](Self::finish), with the body that the caller has buffered.
+    /// Does the same as [`finish`](Self::finish) with the body that the caller has buffered.
     pub(crate) fn finish_with<B>(self, body: B) -> Result<Verified<B>, Failure> {
         let mut matches = Matches::default();
         for mac in self.macs.into_iter().map_while(|mac| mac) {
@@ -211,8 +211,8 @@ impl Verification<'_> {
     }
 }
 
-/// Which secrets have matched so far. Compares every signature with every secret's digest and ORs the results, so the
-/// time depends only on how many there are.
+/// Records which secrets have matched so far. Compares every signature with every secret's digest and ORs the results, so the
+/// time depends only on their numbers.
 #[derive(Default)]
 struct Matches {
     /// One bit per secret; the first secret has the lowest bit.
@@ -275,14 +275,14 @@ impl<B> Verified<B> {
         self.timestamp
     }
 
-    /// The tolerance that applied. An attacker can replay the request for twice as long, so a replay guard remembers
-    /// the event for that long.
+    /// The tolerance that applied. An attacker can replay the request for twice as long, so a replay guard remembers the
+    /// event for that time.
     pub const fn tolerance(&self) -> Tolerance {
         self.tolerance
     }
 
-    /// The index of the secret that matched, in the order given to the verifier. During a rotation, drop the old secret
-    /// when nothing matches it any more.
+    /// The index of the secret that matched, in the order given to the verifier. During a rotation, drop the old secret once
+    /// nothing matches it any more.
     pub const fn matched_secret(&self) -> usize {
         self.matched_secret
     }

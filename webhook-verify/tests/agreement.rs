@@ -1,7 +1,7 @@
 //! Compares the verifier with an independent implementation: `WebhookSignature` of Stripe's Python library.
 //!
 //! The cases avoid the known differences. Stripe accepts any future timestamp, a timestamp with a sign or white space
-//! (Python's `int`) and the last of several `t`, and rejects upper-case hex.
+//! (Python's `int`) and the last of several `t`, but rejects upper-case hex.
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -12,7 +12,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 
 #[test]
 fn signing_and_verifying_do_not_allocate() {
-    // The counter works.
+    // Check that the counter works.
     assert_eq!(allocations(|| drop(std::hint::black_box(vec![0_u8; 100]))), 1);
 
     let body = vec![b'x'; 100_000];

@@ -1,11 +1,11 @@
-//! Checks that a comparison takes the same path wherever the first difference is. valgrind counts the instructions of a
-//! whole verification for each of the 64 digits; all counts must be equal.
+//! Checks that a comparison takes the same path at any position of the first difference. valgrind counts the instructions of
+//! a whole verification for each of the 64 digits. All counts must be equal.
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{path::Path, process::Command};
 
-/// Builds the example as for a release, because the optimizer could introduce branches, and with the symbols that valgrind needs.
+/// Builds the example as a release, because the optimizer could introduce branches, but with the symbols that valgrind needs.
 fn probe() -> std::path::PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("constant-time");
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
@@ -34,7 +34,7 @@ fn instructions(probe: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn verification_takes_as_many_instructions_wherever_the_first_difference_is() {
+fn verification_takes_equally_many_instructions_at_any_first_difference() {
     let counts = instructions(&probe());
     let [_, changed @ .., valid] = &counts[..] else { panic!("valgrind wrote no counts") };
     assert_eq!(changed.len(), 64, "{counts:?}");

@@ -112,7 +112,7 @@ impl Receiver {
         self.begin_with(self.signature(headers)?, content_length)
     }
 
-    /// As [`begin`](Self::begin), with the values of the two headers.
+    /// Does the same as [`begin`](Self::begin) with the values of the two headers.
     pub(crate) fn begin_with<'r>(
         &'r self,
         signature: &'r [u8],
@@ -183,7 +183,7 @@ impl fmt::Debug for Intake<'_> {
     }
 }
 
-/// Why the receiver rejected a request.
+/// Why the receiver refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -12,13 +12,13 @@ pub trait ClaimStore: Send + Sync {
     /// If the store fails. The guard then rejects the request.
     fn claim(&self, id: &str, now_unix_seconds: u64, until_unix_seconds: u64) -> Result<Held, Self::Error>;
 
-    /// Commits a claim: the event is handled. Also commits an expired claim if nobody has claimed the id since.
+    /// Commits a claim, because the event is handled. Also commits an expired claim if nobody has claimed the id since.
     ///
     /// # Errors
     /// If the store fails.
     fn commit(&self, id: &str, ticket: Ticket, until_unix_seconds: u64) -> Result<Committed, Self::Error>;
 
-    /// Releases a claim: the event was not handled. Does nothing if the id has another ticket by now.
+    /// Releases a claim, because the event was not handled. Does nothing if the id has another ticket by now.
     ///
     /// # Errors
     /// If the store fails. The claim then expires.

@@ -18,7 +18,7 @@ pub struct MemoryClaims {
 #[derive(Debug, Default)]
 struct Claims {
     by_id: HashMap<Box<str>, Entry>,
-    /// The same claims by expiry: `until` and ticket.
+    /// The same claims, by `until` and ticket.
     by_expiry: BTreeMap<(u64, u64), Box<str>>,
     last_ticket: u64,
 }
@@ -39,7 +39,7 @@ impl MemoryClaims {
     }
 
     fn claims(&self) -> MutexGuard<'_, Claims> {
-        // No critical section can panic halfway.
+        // No code that holds the lock can panic halfway.
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,7 +103,7 @@ impl ClaimStore for MemoryClaims {
     }
 }
 
-/// The store is full. It never evicts a valid claim, since that would allow a replay.
+/// The store is full. It never evicts a valid claim, because that would allow a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the claim store is full; raise the capacity of MemoryClaims")]
 pub struct MemoryClaimsFull;

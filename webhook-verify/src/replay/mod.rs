@@ -60,14 +60,14 @@ pub use memory::{MemoryClaims, MemoryClaimsFull};
 
 use crate::{Tolerance, Verified};
 
-/// How long a claim lasts if it is neither committed nor released, in seconds: longer than the 8 seconds that the
-/// platform waits for a response, so the handler has crashed.
+/// How long a claim lasts if it is neither committed nor released, in seconds. The platform waits only 8 seconds for a
+/// response, so a handler that takes longer has crashed.
 pub const CLAIM_SECONDS: u64 = 60;
 
 /// The maximum length of an event id, in bytes.
 pub const MAX_ID_BYTES: usize = 128;
 
-/// Guards against replays: lets each event be handled once.
+/// Lets each event be handled only once.
 #[derive(Debug)]
 pub struct ReplayGuard<S> {
     store: S,
@@ -105,7 +105,7 @@ impl<S: ClaimStore> ReplayGuard<S> {
     /// Claims a verified event as of a given Unix time.
     ///
     /// # Errors
-    /// As [`claim`](Self::claim).
+    /// Those of [`claim`](Self::claim).
     pub fn claim_at<B: AsRef<[u8]>>(
         &self,
         verified: &Verified<B>,

@@ -1,5 +1,5 @@
 //! Claims on disk, in a sled tree.
-//! Keys are `i` + id for a claim, and `e` + `until` + id for the expiry index.
+//! The key of a claim is `i` + id. The key in the expiry index is `e` + `until` + id.
 
 use std::{string::ToString, vec::Vec};
 
@@ -15,7 +15,7 @@ pub struct SledClaims {
     tickets: sled::Db,
 }
 
-/// `until`, ticket and done.
+/// The length of an entry: `until`, ticket and done.
 const ENTRY_BYTES: usize = 17;
 /// The maximum number of expired claims that each new claim removes: more than one, so that the tree can shrink.
 const MAX_REMOVED: usize = 4;

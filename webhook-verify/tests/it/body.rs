@@ -28,7 +28,7 @@ fn verification_does_not_normalize_line_endings() {
     assert!(!passes(b"{}", b"{}\n"));
 }
 
-/// Parsing and re-serializing changes the bytes.
+/// Parsing and serializing again changes the bytes.
 #[test]
 fn reserialized_json_fails() {
     assert!(!passes(br#"{"b":1.10,"a":1}"#, br#"{"a":1,"b":1.1}"#));
@@ -36,7 +36,7 @@ fn reserialized_json_fails() {
     assert!(!passes(r#"{"a":"é"}"#.as_bytes(), br#"{"a":"\u00e9"}"#));
 }
 
-/// An attacker must not be able to move the dot between timestamp and body.
+/// An attacker must not be able to move the dot between the timestamp and the body.
 #[test]
 fn a_body_that_begins_with_digits_or_a_dot_cannot_extend_the_timestamp() {
     for body in [&b"123"[..], b".", b".123", b"0.{}"] {
@@ -48,7 +48,7 @@ fn a_body_that_begins_with_digits_or_a_dot_cannot_extend_the_timestamp() {
     assert!(verifier().verify_at(header.as_str().replacen("t=17,", "t=17.5,", 1), b"x", 17).is_err());
 }
 
-/// The parser decides what duplicate keys mean.
+/// The verifier does not parse the body. The application's parser decides what duplicate keys mean.
 #[test]
 fn a_body_with_duplicate_keys_verifies_unchanged() {
     let body = br#"{"id":"evt_1","id":"evt_2"}"#;

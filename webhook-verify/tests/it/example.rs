@@ -23,7 +23,7 @@ fn run(secret: &str, header: &str) -> Output {
 }
 
 #[test]
-fn the_example_verifies_what_it_reads() {
+fn the_example_verifies_its_input() {
     let header = Signer::new(secret()).sign_at(BODY, NOW);
     let verified = run(SECRET, header.as_str());
     let said = String::from_utf8(verified.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! What each framework answers to a request that its adapter refuses, and when the tower layer is ready.
+//! The answer of each framework to a request that its adapter refuses, and when the tower layer is ready.
 
 use core::{
     convert::Infallible,
@@ -25,7 +25,7 @@ use crate::verifier;
 
 const REFUSAL: Refusal = Refusal::TooLarge { max_body_bytes: 8 };
 
-/// Status, content type and body of a response whose body is there at once.
+/// Status, content type and body of a response. The body must be complete.
 fn read<B: http_body::Body<Error: Debug>>(response: Response<B>) -> (u16, String, String) {
     let (parts, body) = response.into_parts();
     let body = body.collect().now_or_never().unwrap().unwrap().to_bytes();

@@ -63,7 +63,7 @@ fn an_error_tells_whether_the_timestamp_or_the_signature_is_missing() {
     assert_eq!(fault(&format!("T={NOW},v1={}", digest())), HeaderFault::NoTimestamp);
 }
 
-/// A signature is 64 digits long, and a shorter one with other parts behind it may take as much room.
+/// A signature has 64 digits. A shorter one and the parts after it may be equally long.
 #[test]
 fn the_parts_after_a_short_signature_count() {
     for between in [format!(",t={NOW}"), format!(",t={NOW},kid=7"), format!(",t={NOW},,,,")] {

@@ -67,7 +67,7 @@ fn a_body_may_be_as_long_as_the_limit_in_any_chunks() {
 }
 
 #[test]
-fn a_receiver_reads_256_kib_of_the_header_of_the_platform_unless_told_otherwise() {
+fn by_default_a_receiver_reads_256_kib_and_the_platforms_header() {
     assert_eq!(Receiver::DEFAULT_MAX_BODY_BYTES, 262_144);
     let long = headers(Some("262145"));
     assert_eq!(Receiver::new(verifier()).begin(&long).map(drop), Err(Refusal::TooLarge { max_body_bytes: 262_144 }));

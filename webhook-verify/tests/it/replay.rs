@@ -39,7 +39,7 @@ fn new<'g, S: ClaimStore>(guard: &'g ReplayGuard<S>, event: &Verified<&[u8]>, no
     }
 }
 
-/// What every claim store must do. `fresh` makes an empty store.
+/// The tests that every claim store must pass. `fresh` creates an empty store.
 fn contract<S: ClaimStore>(fresh: impl Fn() -> S) {
     a_replay_within_the_tolerance_is_done(&ReplayGuard::new(fresh()));
     only_one_of_eight_concurrent_deliveries_gets_the_claim(&ReplayGuard::new(fresh()));
@@ -161,7 +161,7 @@ fn a_slow_handler_can_commit_if_nobody_else_has_claimed<S: ClaimStore>(guard: &R
     assert!(matches!(guard.claim_at(&event, id, NOW + CLAIM_SECONDS + 2).unwrap(), Claim::Done));
 }
 
-/// Other ids do not count. The delivery's id comes from an unsigned header.
+/// Other ids do not count: the delivery's id comes from an unsigned header.
 fn claiming_a_body_without_an_event_id_fails<S: ClaimStore>(guard: &ReplayGuard<S>) {
     let event = verified(r#"{"id":7}"#);
     assert!(matches!(guard.claim_at(&event, id, NOW), Err(ReplayError::NoId)));

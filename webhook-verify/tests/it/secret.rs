@@ -4,13 +4,13 @@ use webhook_verify::{Failure, MAX_SECRETS, Secret, SecretError, Signer, Verifier
 
 use crate::{BODY, NOW, SECRET, failure_code, secret, verifier};
 
-/// standardwebhooks 1.0.1, async-stripe-webhook rc.10 and async-openai 0.43 accept it.
+/// standardwebhooks 1.0.1, async-stripe-webhook rc.10 and async-openai 0.43 accept an empty secret.
 #[test]
 fn an_empty_secret_is_rejected() {
     assert_eq!(Secret::new("").unwrap_err(), SecretError::Empty);
 }
 
-/// stripe-node #2885.
+/// stripe-node accepted one (#2885).
 #[test]
 fn a_blank_secret_is_rejected() {
     for blank in [" ", "\t", "\r", "\n", "\x0c", "\x0b", " \r\n\t ", "\u{a0}", "\u{3000}"] {
@@ -50,7 +50,7 @@ fn an_empty_entry_in_a_list_of_secrets_is_rejected() {
     assert_eq!(refused.code(), "missing_secret");
 }
 
-/// Several advisories of 2026: an unset variable disabled verification.
+/// Several advisories of 2026 are about this: an unset variable disabled verification.
 #[test]
 fn an_empty_list_of_secrets_is_rejected() {
     let unset: Option<&str> = None;
@@ -125,7 +125,7 @@ fn debug_and_errors_omit_the_secret_the_digest_and_the_body() {
 
 #[test]
 fn a_missing_secret_is_reported_before_other_failures() {
-    // Without a secret there is no verifier, so no other check can come first.
+    // Without a secret there is no verifier, so no other check can come before this one.
     assert!(Verifier::from_secrets([]).is_err());
     assert!(verifier().verify_at("", BODY, NOW).is_err());
 }

@@ -1,4 +1,4 @@
-//! Signatures by the system clock, and those that a receiver's tests send.
+//! Signatures with the time of the system clock, and the signatures of `testing::Sender`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ fn now() -> u64 {
 }
 
 #[test]
-fn a_signature_of_now_has_the_time_of_the_system() {
+fn a_signature_of_now_has_the_systems_time() {
     let before = now();
     let header = Signer::new(secret()).sign_now(BODY);
     let verified = verifier().verify(&header, BODY).unwrap();
@@ -21,7 +21,7 @@ fn a_signature_of_now_has_the_time_of_the_system() {
 }
 
 #[test]
-fn a_sender_signs_as_the_platform_and_wrongly_and_a_day_too_early_or_too_late() {
+fn a_sender_makes_valid_forged_stale_and_future_signatures() {
     let sender = Sender::new(SECRET).unwrap();
     assert!(verifier().verify(sender.good(BODY), BODY).is_ok());
     assert_eq!(verifier().verify(sender.forged(BODY), BODY).unwrap_err(), Failure::SignatureMismatch);

@@ -69,9 +69,9 @@ fn one_valid_signature_among_others_is_enough() {
     assert_eq!(failure_code(format!("t={NOW},v1={0},v1={0}", bogus())), "signature_mismatch");
 }
 
-/// A sender that repeats its signature is still the sender.
+/// A sender that repeats its signature is still genuine.
 #[test]
-fn a_valid_signature_may_be_there_twice() {
+fn a_valid_signature_may_occur_twice() {
     for count in 1..=MAX_SIGNATURES {
         assert!(verify(format!("t={NOW}{}", format!(",v1={}", digest()).repeat(count))).is_ok(), "{count}");
     }
@@ -85,14 +85,14 @@ fn an_undecodable_signature_does_not_invalidate_a_valid_one() {
     }
 }
 
-/// The registry's webhook-verify computes an HMAC per signature.
+/// The registry's webhook-verify computes one HMAC for each signature.
 #[test]
 fn signatures_after_the_sixteenth_are_ignored() {
     let many = |count: usize| format!(",v1={}", bogus()).repeat(count);
     assert!(verify(format!("t={NOW}{},v1={}", many(MAX_SIGNATURES - 1), digest())).is_ok());
     assert_eq!(failure_code(format!("t={NOW}{},v1={}", many(MAX_SIGNATURES), digest())), "signature_mismatch");
     assert_eq!(failure_code(format!("t={NOW},v1={}{}", digest(), many(10_000))), "malformed_header");
-    // Signatures of another length count too.
+    // Signatures of any other length count too.
     let short = ",v1=".repeat(900);
     assert_eq!(failure_code(format!("t={NOW}{short},v1={}", digest())), "signature_mismatch");
     assert!(verify(format!("t={NOW},v1={}{short}", digest())).is_ok());

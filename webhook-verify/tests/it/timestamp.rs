@@ -119,7 +119,7 @@ fn without_a_timestamp_check_any_timestamp_passes() {
     }
 }
 
-/// The parameter is unsigned.
+/// The parameter is an unsigned integer.
 #[test]
 fn a_tolerance_cannot_be_negative() {
     let seconds: fn(u64) -> Tolerance = Tolerance::seconds;
