@@ -15,7 +15,7 @@ async fn pay(server: &Server, amount: f64, currency: &str, action: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn balance_is_net_and_volume_is_gross_also_after_a_crash() {
+async fn the_balance_is_net_and_the_volume_gross_even_after_a_crash() {
     let mut server = Server::start();
     let empty = server.get("/account").await;
     assert_eq!(empty["balance"], json!({"bdt": 0, "usd": 0, "bdt_balance": 0, "usd_balance": 0}));

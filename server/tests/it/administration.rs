@@ -74,10 +74,10 @@ async fn command_line_errors_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_wait_for_ever_for_a_server_that_stands_still_and_says_so() {
+async fn a_command_gives_up_on_a_server_that_hangs_and_says_so() {
     let server = Server::start();
     let signal = |name: &str| Command::new("kill").args([name, &server.process_id().to_string()]).status().unwrap();
-    // As a debugger stops it.
+    // Stop the server as a debugger does.
     signal("-STOP");
     let begun = Instant::now();
     let backup = server.directory.path().join("backup").to_str().unwrap().to_owned();
@@ -103,7 +103,7 @@ async fn a_command_does_not_wait_for_ever_for_a_server_that_stands_still_and_say
 }
 
 #[test]
-fn a_mistyped_directory_gets_no_store() {
+fn a_mistyped_directory_does_not_get_a_new_store() {
     let directory = tempfile::tempdir().unwrap();
     let run = |path: &Path, command: &[&str]| {
         let mut process = Command::new(BINARY);
@@ -285,7 +285,7 @@ async fn a_replaced_key_works_until_its_overlap_is_over(engine: Engine) {
     assert!(said.contains(&format!("{newest} has replaced this key, which works until {end}")), "{said}");
     assert_eq!(rows(&server).len(), 3, "with the sandbox's key");
 
-    // While the server does not run.
+    // The same while the server does not run.
     assert!(server.terminate().success());
     let newer = server.run_for_line(&["keys", "rotate", &newest, "--overlap", "3s"]);
     server.restart();
@@ -293,7 +293,7 @@ async fn a_replaced_key_works_until_its_overlap_is_over(engine: Engine) {
     while code(&server, &new).await == Value::Null {
         sleep(Duration::from_millis(50)).await;
     }
-    // On PostgreSQL the server goes by the database's clock, as well as it can know it.
+    // On PostgreSQL the server uses its estimate of the database's clock.
     let error = Duration::from_millis(if server.database().is_some() { 250 } else { 0 });
     let end = SystemTime::UNIX_EPOCH + Duration::from_millis(deadline.as_millis().unsigned_abs());
     assert!(SystemTime::now() + error >= end);
@@ -301,7 +301,7 @@ async fn a_replaced_key_works_until_its_overlap_is_over(engine: Engine) {
     for key in [&old, &newer] {
         assert_eq!(code(&server, key).await, Value::Null, "each overlap has its own end");
     }
-    // An overlap can be cut short, and without one a key ends at once.
+    // The operator can end an overlap early. Without an overlap, a key ends at once.
     server.run_for_line(&["keys", "revoke", &id]);
     let last = server.run_for_line(&["keys", "rotate", row(&server, &newer)["id"].as_str().unwrap()]);
     eventually("both to be refused", async || {
@@ -323,7 +323,7 @@ async fn a_replaced_key_works_until_its_overlap_is_over_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_overlap_never_prolongs_a_key_and_is_a_week_at_most() {
+async fn an_overlap_never_extends_a_key_and_lasts_at_most_a_week() {
     let server = Server::start();
     server.new_key_with("Till", "test", &["--expires", "2099-01-01T00:00:00Z"]);
     let rows = || {
@@ -350,7 +350,7 @@ async fn an_overlap_never_prolongs_a_key_and_is_a_week_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workspaces_and_apps_are_listed_and_a_workspace_is_named_by_its_name() {
+async fn workspaces_and_apps_are_listed_and_commands_accept_a_workspaces_name() {
     for engine in [Engine::Directory, Engine::Postgres] {
         let server = Server::start_on(engine, &[]);
         let workspace = server.run_for_line(&["workspaces", "create", "--name", "Rahim & Sons"]);

@@ -62,7 +62,7 @@ fn run(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
     command.output().unwrap()
 }
 
-/// Replaces the store by a restored one and restarts.
+/// Replaces the store by a restored one and restarts the server.
 fn serve(server: &mut Server, restored: &Path) {
     fs::rename(server.data(), server.directory.path().join("lost")).unwrap();
     fs::rename(restored, server.data()).unwrap();
@@ -108,7 +108,7 @@ async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
     eventually("more payments", async || (total(&server).await > at_backup + 20).then_some(())).await;
     server.kill();
     let paid = paid_by(shops).await;
-    // Damage the engine's file, not the journal.
+    // Damage the engine's file but not the journal.
     fs::write(server.data().join("sled").join("db"), b"noise").unwrap();
     let journal = server.data().join("journal");
 
@@ -126,7 +126,7 @@ async fn a_backup_and_the_journal_restore_every_acknowledged_payment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn backup_check_and_restore_count_the_same_records() {
     let mut server = filled().await;
-    // As in "/backup holds 57 records, 4 of them payments, up to change 40".
+    // Reads the counts from a sentence such as "/backup holds 57 records, 4 of them payments, up to change 40".
     let counted = |text: &str| {
         let (records, payments) = text.split_once(" records, ").unwrap();
         let (payments, _) = payments.split_once(" of them payments").unwrap();
@@ -144,7 +144,7 @@ async fn backup_check_and_restore_count_the_same_records() {
     let [records, payments] = compare(&server, "stopped");
     assert!(records > 50 && payments == 4, "{records} records, {payments} payments");
     server.restart();
-    // Some records are only in the journal then.
+    // Now some records are only in the journal.
     for amount in 1..=5 {
         server.create(&payment_of(&json!(amount))).await;
     }

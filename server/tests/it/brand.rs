@@ -25,7 +25,7 @@ async fn checkout(server: &Server, key: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_has_its_logo_and_colour_on_its_checkout_pages_on_both_engines() {
+async fn checkout_pages_have_their_apps_logo_and_colour_on_both_engines() {
     for engine in [Engine::Directory, Engine::Postgres] {
         let mut server = Server::start_on(engine, &[]);
         let workspace = server.run(&["workspaces", "create", "--name", "Rahim"]);
@@ -59,7 +59,7 @@ async fn an_app_has_its_logo_and_colour_on_its_checkout_pages_on_both_engines() 
         let session = page(&server, &format!("/api/v1{path}")).await.1;
         assert_eq!(serde_json::from_str::<Value>(&session).unwrap()["appLogoUrl"], logo);
 
-        // A change counts for pages that are open already, and after a restart. A setting that is not named stays.
+        // A change also counts for open pages, and after a restart. Settings that the command does not name stay.
         assert_eq!(server.run(&["apps", "update", &app, "--colour", "#ffd400"]), app);
         server.crash_and_restart();
         let (_, text) = page(&server, &path).await;
@@ -78,7 +78,7 @@ async fn an_app_has_its_logo_and_colour_on_its_checkout_pages_on_both_engines() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_page_could_not_show_is_refused_with_a_sentence() {
+async fn a_brand_that_a_page_could_not_show_is_refused_with_a_reason() {
     let server = Server::start();
     let workspace = server.run(&["workspaces", "create", "--name", "Rahim"]);
     let app = server.run(&["apps", "create", "--workspace", &workspace, "--name", "Till"]);

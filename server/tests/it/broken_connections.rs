@@ -38,7 +38,7 @@ async fn insist(request: RequestBuilder) -> (StatusCode, String, u32) {
     unreachable!("the loop ends by an answer")
 }
 
-/// Creates and pays under keys. Returns each key with the first answer to it.
+/// Creates and pays payments under keys. Returns each key with the first answer to it.
 async fn shop(http: &Client, url: &str, shop: usize) -> Vec<(String, String)> {
     let mut answered = Vec::new();
     for number in 0..PAYMENTS_EACH {
@@ -49,7 +49,7 @@ async fn shop(http: &Client, url: &str, shop: usize) -> Vec<(String, String)> {
         assert_eq!(status, 201, "{created}");
         let id = serde_json::from_str::<Value>(&created).unwrap()["id"].as_str().unwrap().to_owned();
         let (status, paid, failed) = insist(http.post(format!("{url}/api/v1/checkout/{id}/simulate"))).await;
-        // A try that failed may have paid.
+        // A failed try may have paid the payment.
         assert!(status == 200 || (status == 409 && failed > 0), "{status} {paid}");
         answered.push((key, created));
     }
@@ -58,7 +58,7 @@ async fn shop(http: &Client, url: &str, shop: usize) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_connections_to_the_database_lose_and_repeat_nothing() {
-    // RELAY_SEED for another schedule.
+    // Set RELAY_SEED for another schedule.
     let seed = std::env::var("RELAY_SEED").map_or(7, |text| text.parse().unwrap());
     let cluster = Cluster::shared();
     let database = cluster.new_database();
@@ -75,13 +75,13 @@ async fn broken_connections_to_the_database_lose_and_repeat_nothing() {
     eprintln!("{} payments in {:?} with {:?}", answered.len(), begun.elapsed(), relay.hits());
     let everything = SHOPS * PAYMENTS_EACH;
 
-    // The events arrive although connections still break, and the server needs nobody's help.
+    // The events arrive while connections still break, and nobody helps the server.
     let events = async || {
         let received = receiver.received();
         let id = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["id"].as_str().unwrap().to_owned();
         received.iter().map(|one| id(&one.body)).collect::<HashSet<_>>()
     };
-    // A claim whose answer is lost may hold its lane for ten seconds.
+    // If the answer to a claim is lost, its lane may stay claimed for ten seconds.
     while events().await.len() < 2 * everything {
         let missing = 2 * everything - events().await.len();
         assert!(begun.elapsed() < Duration::from_secs(90), "{missing} events did not arrive");

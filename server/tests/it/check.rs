@@ -48,7 +48,7 @@ fn check(directory: &Path) -> Output {
     let begun = Instant::now();
     loop {
         let output = Command::new(BINARY).arg("check").arg("--data-dir").arg(directory).output().unwrap();
-        // sled's threads in this process can hold the lock a moment longer.
+        // sled's threads in this process can hold the lock for a moment.
         let is_held = String::from_utf8_lossy(&output.stderr).contains(" open; stop it");
         if !is_held || begun.elapsed() > Duration::from_secs(30) {
             return output;
@@ -56,10 +56,10 @@ fn check(directory: &Path) -> Output {
     }
 }
 
-/// Returns the damaged record, or `None` to remove it.
+/// Receives a record's bytes. Returns the damaged record, or `None` to remove it.
 type Damage = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
 
-/// How long the home of a key is, which stands before its kind.
+/// The length of a key's home, its slot, which comes before its kind.
 const HOME: usize = 3;
 
 /// The part of the server's layout that damaging records needs.
@@ -89,7 +89,7 @@ pub(crate) fn change(store: &Path, change: impl FnOnce(&mut View<'_>) + Send + '
 
 /// Copies a store and damages one record.
 ///
-/// `kind` is how a key goes on behind its home. It takes the first such key whose key or value has a text.
+/// `kind` is the beginning of a key after its home. Damages the first such key whose key or value contains the text.
 fn copy_damaged(
     server: &Server,
     to: &Path,

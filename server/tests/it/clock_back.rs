@@ -44,21 +44,22 @@ impl Clock {
         self.directory.path().join("skew")
     }
 
-    /// Sets the clock so many seconds ahead of the true time.
+    /// Sets the clock ahead of the true time by this many seconds.
     fn set(&self, seconds: i64) {
-        // In one write and in place: the server has mapped the file.
+        // Write once and in place, because the server has mapped the file.
         let file = fs::File::options().write(true).open(self.skew()).unwrap();
         file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
 
-    /// Restarts a server on this clock.
+    /// Restarts a server with this clock.
     fn govern(&self, live: &mut Live) {
         let (shim, skew) = (self.shim.to_str().unwrap().to_owned(), self.skew().to_str().unwrap().to_owned());
         live.server.restart_in(&[("LD_PRELOAD", &shim), ("CLOCK_SKEW", &skew)]);
     }
 }
 
-/// What waits for a time: a delivery for its retry, a refund for the next request to Stripe, an approved payment for a question.
+/// Work that waits for a time: a delivery for its retry, a refund for its next request to Stripe, an approved payment for a
+/// query.
 struct Waiting {
     receiver: Receiver,
     refunded: String,
@@ -87,7 +88,7 @@ impl Waiting {
         Self { receiver, refunded, approved }
     }
 
-    /// Waits for all of it, which takes seconds.
+    /// Waits until all of it has happened, which takes seconds.
     async fn end(&self, live: &Live) {
         live.becomes(&self.refunded, "refunded").await;
         live.becomes(&self.approved, "paid").await;
@@ -96,7 +97,7 @@ impl Waiting {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_goes_back_ten_hours_holds_up_no_refund_no_payment_and_no_webhook() {
+async fn a_clock_that_goes_back_ten_hours_delays_no_refund_payment_or_webhook() {
     let (clock, mut live) = (Clock::new(), Live::start("gateway-timeout = 1").await);
     clock.set(TEN_HOURS);
     clock.govern(&mut live);
@@ -108,7 +109,7 @@ async fn a_clock_that_goes_back_ten_hours_holds_up_no_refund_no_payment_and_no_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_went_back_while_the_server_was_down_holds_up_nothing_either() {
+async fn a_clock_that_went_back_while_the_server_was_down_delays_nothing() {
     let (clock, mut live) = (Clock::new(), Live::start("gateway-timeout = 1").await);
     clock.set(TEN_HOURS);
     clock.govern(&mut live);

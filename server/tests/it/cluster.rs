@@ -1,4 +1,4 @@
-//! A PostgreSQL cluster for tests, from Debian's package. It ends with the process of the tests, however that ends.
+//! A PostgreSQL cluster for tests, from Debian's package. It ends when the test process ends, in any way.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-/// Runs until its standard input ends. As root it runs the database as the package's user.
+/// Runs until its standard input ends. If root runs the tests, it runs the database as the package's user.
 const SCRIPT: &str = r#"
 set -eu
 directory=$1; shift
@@ -37,7 +37,7 @@ cat >/dev/null
 /// A running cluster.
 pub(crate) struct Cluster {
     directory: PathBuf,
-    /// Holds the pipe whose end stops the cluster.
+    /// The process whose pipe stops the cluster when it closes.
     _script: Child,
 }
 
@@ -48,10 +48,10 @@ impl Cluster {
         SHARED.get_or_init(|| Self::start(&[]))
     }
 
-    /// Starts a cluster with settings of its own, such as `synchronous_commit=off`.
+    /// Starts a cluster with its own settings, such as `synchronous_commit=off`.
     pub(crate) fn start(settings: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        // The name of a socket has little room.
+        // The path of a socket must be short.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = PathBuf::from(format!("/tmp/payments-pg-{}-{number}", std::process::id()));
         fs::create_dir(&directory).unwrap();
@@ -73,7 +73,7 @@ impl Cluster {
         format!("postgres://postgres@/{database}?host={}", self.directory.display())
     }
 
-    /// Makes an empty database and returns its URL.
+    /// Creates an empty database and returns its URL.
     pub(crate) fn new_database(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));

@@ -18,11 +18,11 @@ use crate::{
 
 /// Opens up to `count` connections to the server from 127.0.0.1 and sends nothing.
 fn idle(server: &Server, count: usize) -> Vec<TcpStream> {
-    // The test process holds the other ends, and its own limit may be low.
+    // The test process holds the other ends of the connections, and its own limit may be low.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let address: SocketAddr = server.address().parse().unwrap();
-    // The server closes connections over its limit; the kernel delays those over the backlog.
+    // The server closes connections beyond its limit, and the kernel delays those beyond the backlog.
     (0..count).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect()
 }
 
@@ -67,7 +67,7 @@ async fn a_thousand_idle_connections_block_neither_webhooks_nor_payments() {
     let list = client.get(format!("{}/api/v1/webhooks/deliveries?limit=1", server.url)).bearer_auth(SANDBOX_KEY);
     eventually("every delivery", async || {
         let deliveries: Value = list.try_clone().unwrap().send().await.unwrap().json().await.unwrap();
-        // The first one that succeeds adds the line.
+        // The first successful delivery adds the line.
         let all = "payments_deliveries_total{outcome=\"Success\"} 200";
         let made = metrics(&client, &server).await.lines().any(|line| line == all);
         (deliveries["total"] == 200 && made).then_some(())
@@ -78,7 +78,7 @@ async fn a_thousand_idle_connections_block_neither_webhooks_nor_payments() {
     drop(held);
 }
 
-/// Endpoints that keep their connections open, deliveries, pings and clients: each has descriptors of its own.
+/// Connections kept open to endpoints, deliveries, pings and clients each have their own descriptors.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_to_endpoints_leave_descriptors_for_clients() {
     const HOSTS: usize = 12;
@@ -132,7 +132,7 @@ async fn connections_over_the_per_address_limit_are_closed_and_other_addresses_c
     let counts =
         ["payments_connections_closed_total", "payments_connections"].map(|name| metric::<u64>(&metrics, name));
     assert_eq!(counts, [7, 4]);
-    // Each closed connection makes room for another.
+    // Each closed connection makes room for another one.
     drop(held);
     eventually("room", async || server.keyless(Method::GET, "/healthz").send().await.is_ok().then_some(())).await;
 }
@@ -154,7 +154,7 @@ async fn max_connections_above_the_descriptor_limit_is_lowered_with_a_warning() 
     assert_eq!(count(&neighbour(), &server, "payments_connections_at_most").await, 488);
 }
 
-/// The server's own limits do not suffice here: another process lowers its descriptor limit.
+/// Another process lowers the server's descriptor limit, because the server's own limits never use all descriptors.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_recovers_once_file_descriptors_are_free_again() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Journal files that something cut off while no server ran, and journals that do not meet the backup that they are restored with.
+//! Journal files that were cut off while no server ran, and journals that do not meet the backup in a restore.
 
 use std::{fs, path::Path, process::Command};
 
@@ -25,7 +25,7 @@ async fn assert_all_are_there(server: &Server) {
     }
 }
 
-/// Asserts that no command opens the store, and that each names the file and what is left.
+/// Asserts that no command opens the store, and that each names the file and what can still be read.
 fn assert_is_refused(server: &Server, journal: &Path, what: &str) {
     let mut said: Vec<_> = [&["check"][..], &["keys", "list"], &["export", "payments"]]
         .into_iter()
@@ -53,7 +53,7 @@ fn restore(arguments: &[&str], to: &Path) -> (bool, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_whose_newest_journal_file_was_cut_off_is_refused_and_opens_once_the_file_is_whole() {
+async fn a_store_with_a_cut_off_journal_file_opens_only_once_the_file_is_whole() {
     let mut server = Server::start();
     create_payments(&server).await;
     server.kill();
@@ -64,7 +64,7 @@ async fn a_store_whose_newest_journal_file_was_cut_off_is_refused_and_opens_once
         fs::write(&journal, &whole[..length]).unwrap();
         assert_is_refused(&server, &journal, &format!("{length} of {end} bytes"));
     }
-    // Behind the last change were only zeros.
+    // Only zeros followed the last change.
     fs::write(&journal, &whole[..end + 4096]).unwrap();
     server.restart();
     server.assert_logs("no change is missing");
@@ -73,7 +73,7 @@ async fn a_store_whose_newest_journal_file_was_cut_off_is_refused_and_opens_once
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_whose_journal_file_is_cut_off_in_use_stops_before_it_acknowledges_more_and_has_lost_nothing() {
+async fn a_server_whose_journal_file_is_cut_off_stops_at_once_and_loses_nothing() {
     let mut server = Server::start();
     create_payments(&server).await;
     let journal = files(&server).remove(0);
@@ -87,7 +87,7 @@ async fn a_server_whose_journal_file_is_cut_off_in_use_stops_before_it_acknowled
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_file_that_was_emptied_just_after_it_was_begun_is_refused() {
+async fn a_journal_file_that_was_emptied_after_it_was_begun_is_not_opened() {
     let mut server = Server::start();
     fill_all_but(&server, PAYMENTS / 2).await;
     create_payments(&server).await;
@@ -103,7 +103,7 @@ async fn a_journal_file_that_was_emptied_just_after_it_was_begun_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_of_a_journal_that_was_cut_off_is_restored_only_by_a_word_that_accepts_the_loss() {
+async fn a_cut_off_journal_is_restored_only_if_a_flag_accepts_the_loss() {
     let mut server = Server::start();
     create_payments(&server).await;
     server.kill();
@@ -121,7 +121,7 @@ async fn what_is_left_of_a_journal_that_was_cut_off_is_restored_only_by_a_word_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restore_refuses_a_journal_that_ends_before_its_backup_and_says_where_both_end() {
+async fn a_restore_refuses_a_journal_that_ends_before_the_backup_and_names_both_ends() {
     let mut server = Server::start();
     let within = |server: &Server, name: &str| server.directory.path().join(name).to_str().unwrap().to_owned();
     let create = async |server: &Server| {

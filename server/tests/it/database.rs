@@ -15,7 +15,7 @@ use crate::{
     server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of},
 };
 
-/// A server on a database of its own, which only the test's process uses.
+/// A server on its own database, which only the test's process uses.
 struct OnDatabase {
     process: Child,
     url: String,
@@ -112,7 +112,7 @@ async fn check_and_export_read_a_database_while_its_server_runs() {
 async fn a_role_that_may_only_read_can_check_and_export() {
     let server = OnDatabase::start("only_read").await;
     server.paid().await;
-    // Its connections look like those of a standby.
+    // The role's connections look like those to a standby.
     let role = "CREATE ROLE auditor LOGIN; ALTER ROLE auditor SET default_transaction_read_only = on; \
                 GRANT USAGE ON SCHEMA payments TO auditor; GRANT SELECT ON ALL TABLES IN SCHEMA payments TO auditor";
     server.client.batch_execute(role).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_role_that_may_only_read_can_check_and_export() {
 }
 
 #[tokio::test]
-async fn only_a_workspace_begins_a_store_in_a_database_and_says_so() {
+async fn only_creating_a_workspace_begins_a_store_in_a_database() {
     let cluster = Cluster::shared();
     let client = connect(&cluster.url("postgres")).await;
     client.batch_execute("CREATE DATABASE without_a_store").await.unwrap();
@@ -158,7 +158,7 @@ async fn only_a_workspace_begins_a_store_in_a_database_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_metrics_stay_readable_while_the_database_is_away() {
+async fn the_metrics_stay_readable_while_the_database_is_down() {
     let (cluster, database) = (Cluster::shared(), Cluster::shared().new_database());
     let name = database.split_once("@/").unwrap().1.split_once('?').unwrap().0;
     let sql = |sql: &str| drop(run_sql(&cluster.url("postgres"), sql));

@@ -1,4 +1,4 @@
-//! The database is away when a server starts: the server waits for what time mends, and exits for what only a person mends.
+//! The database is down when a server starts. The server waits if time alone can repair that, and exits if a person must.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
     server::{BINARY, Server, eventually, payment_of, text_of},
 };
 
-/// The answer to each of the probes and to a request.
+/// The answer to each probe and to a request.
 async fn statuses(server: &Server) -> [StatusCode; 3] {
     let probe = async |path| server.keyless(Method::GET, path).send().await.unwrap().status();
     let create = server.request(Method::POST, "/payments").json(&payment_of(&json!(100))).send().await.unwrap();
@@ -34,7 +34,7 @@ const AWAY: [StatusCode; 3] = [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE, 
 const THERE: [StatusCode; 3] = [StatusCode::OK, StatusCode::OK, StatusCode::CREATED];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_waits_for_its_database_says_so_and_serves_when_it_comes() {
+async fn a_server_waits_for_its_database_and_says_so_then_serves() {
     let mut nodes = Nodes::new("");
     nodes.run("initdb -D one -A trust -U postgres --no-sync");
     let url = nodes.url_at(5432, "postgres");
@@ -51,7 +51,7 @@ async fn a_server_waits_for_its_database_says_so_and_serves_when_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_public_sandbox_waits_for_the_database_too_and_never_writes_a_payment_to_it() {
+async fn a_public_sandbox_also_waits_for_the_database_but_never_writes_a_payment_to_it() {
     let mut nodes = Nodes::new("");
     nodes.run("initdb -D one -A trust -U postgres --no-sync");
     let start =
@@ -61,7 +61,7 @@ async fn a_public_sandbox_waits_for_the_database_too_and_never_writes_a_payment_
     let directory = tempfile::tempdir().unwrap();
     let public = ["--base-url", "https://pay.example", "--sandbox", "--sandbox-dir"];
     let of_sandbox = [&public[..], &[directory.path().to_str().unwrap(), "--database-url", &url]].concat();
-    // The sandbox's key is in the database when the second server starts.
+    // The database has the sandbox's key when the second server starts.
     let mut first = Server::start_with(&of_sandbox);
     assert_eq!(statuses(&first).await, THERE);
     assert!(first.terminate().success());
@@ -75,7 +75,7 @@ async fn a_public_sandbox_waits_for_the_database_too_and_never_writes_a_payment_
     drop((first, server));
 }
 
-/// A host that accepts connections and says nothing.
+/// A host that accepts connections but never answers.
 fn silent() -> (TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
@@ -90,7 +90,7 @@ fn silent() -> (TempDir, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_waits_stops_at_once_and_a_command_waits_for_seconds_only() {
+async fn a_waiting_server_stops_at_once_and_a_command_waits_only_for_seconds() {
     let nowhere = tempfile::tempdir().unwrap();
     let (_directory, silent) = silent();
     for (url, says) in [
@@ -121,7 +121,7 @@ async fn a_silent_host_before_the_primary_in_the_url_delays_nothing() {
     let (name, there) = database.split_once("@/").unwrap().1.split_once("?host=").unwrap();
     let hosts = [directory.path().to_str().unwrap(), there].map(|path| path.replace('/', "%2F")).join(",");
     let url = format!("postgres://postgres@{hosts}/{name}");
-    // First a command with a time limit: a server that waits for the silent host never says that it listens.
+    // First run a command with a time limit, because a server that waits for the silent host never says that it listens.
     let create = ["20", BINARY, "workspaces", "create", "--name", "Shop", "--database-url", &url];
     let created = Command::new("timeout").args(create).output().unwrap();
     assert!(created.status.success(), "{}", text_of(&created));
@@ -141,7 +141,7 @@ fn serve(url: &str) -> (Output, Duration) {
 }
 
 #[test]
-fn a_server_exits_at_once_for_what_time_does_not_mend() {
+fn a_server_exits_at_once_for_faults_that_only_a_person_can_repair() {
     let directory = tempfile::tempdir().unwrap();
     Command::new("chmod").arg("755").arg(directory.path()).status().unwrap();
     let rules = directory.path().join("pg_hba.conf");

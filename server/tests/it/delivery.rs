@@ -77,7 +77,7 @@ async fn removing_an_endpoint_ends_its_deliveries_with_endpoint_removed() {
         server.create(&payment_of(&json!(5))).await;
     }
     eventually("the first delivery attempts", || async { (!hanging.received().is_empty()).then_some(()) }).await;
-    // Fan-out after the removal would make no delivery.
+    // A fan-out after the removal would create no delivery.
     eventually("all deliveries", || async { (server.get("/webhooks/deliveries").await["total"] == 10).then_some(()) })
         .await;
     let endpoints = server.client().webhooks().list().await.unwrap();
@@ -145,7 +145,7 @@ async fn a_restart_resends_an_in_flight_delivery_as_the_same_event() {
     assert_eq!(server.ended_deliveries(1).await[0]["status"], "success");
 }
 
-/// The event needs more deliveries than one fan-out batch holds, and the kill comes right after the response.
+/// The event needs more deliveries than one fan-out batch has, and the kill comes right after the response.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_during_fan_out_leaves_one_delivery_per_event_and_endpoint() {
     const ENDPOINTS: usize = 150;
@@ -206,7 +206,7 @@ async fn fifty_hanging_endpoints_do_not_delay_fifty_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deliveries_of_events_that_came_one_after_another_are_listed_in_that_order() {
+async fn deliveries_are_listed_in_the_order_of_their_events() {
     let server = Server::start();
     let hook = json!({"url": "http://127.0.0.1:9/hook", "events": ["payment.created"]});
     assert_eq!(server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().status(), 201);
@@ -220,7 +220,7 @@ async fn deliveries_of_events_that_came_one_after_another_are_listed_in_that_ord
     assert_eq!(listed.collect::<Vec<_>>(), created);
 }
 
-/// An endpoint on a bare socket, whose every response begins with this text.
+/// An endpoint on a bare socket. Each of its responses begins with this text.
 async fn answering(head: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -228,7 +228,7 @@ async fn answering(head: &'static str) -> String {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 64 * 1024];
             let mut read = 0;
-            // The body is the rest, and JSON.
+            // The body follows the head. It is JSON.
             while !request[..read].ends_with(b"}") {
                 read += stream.read(&mut request[read..]).await.unwrap();
             }
@@ -239,7 +239,7 @@ async fn answering(head: &'static str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_2xx_counts_however_sloppy_the_rest_of_its_head_is() {
+async fn a_2xx_status_counts_even_if_the_rest_of_its_head_is_invalid() {
     let server = Server::start();
     let heads = [
         "HTTP/1.1 200 OK\r\nX-Powered-By : PHP/7.4\r\nContent-Length: 2\r\n\r\nok",

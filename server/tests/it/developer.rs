@@ -1,4 +1,4 @@
-//! The commands for whoever develops against a server.
+//! The commands for developers who program against a server.
 
 use std::{
     io::{BufRead, BufReader},
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
 const WAIT: Duration = Duration::from_secs(20);
 
-/// The command, which asks a server with the sandbox key or another one.
+/// A command that calls this server with the sandbox key or another one.
 fn command(server: &Server, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments).args(["--api", &format!("http://{}", server.address())]).env_remove("PAYMENTS_API_KEY");
@@ -37,7 +37,7 @@ pub(crate) fn run_for_line(server: &Server, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
-/// `listen` while it runs.
+/// A running `listen`.
 pub(crate) struct Listening {
     process: Child,
     lines: Lines<String>,
@@ -74,7 +74,7 @@ impl Drop for Listening {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_on_this_machine_is_called_without_the_proxy_of_the_environment() {
+async fn a_server_on_this_machine_is_called_without_the_environments_proxy() {
     let server = Server::start();
     let receiver = Receiver::ok().await;
     // Nothing listens on this port.
@@ -133,7 +133,7 @@ async fn listen_prints_and_forwards_events_of_a_server_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn listen_tells_what_came_of_each_request() {
+async fn listen_reports_the_outcome_of_each_request() {
     let server = Server::start();
     let failing = Receiver::start(Reply::Status(StatusCode::BAD_GATEWAY, "restarting".into())).await;
     let forwarding = Listening::start(&server, &["--forward-to", &failing.url()]);
@@ -145,7 +145,7 @@ async fn listen_tells_what_came_of_each_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_on_this_machine_is_named_by_host_and_port() {
+async fn listen_accepts_a_local_program_as_host_and_port() {
     let server = Server::start();
     let receiver = Receiver::ok().await;
     let bare = receiver.url().strip_prefix("http://").unwrap().to_owned();
@@ -162,7 +162,7 @@ async fn a_program_on_this_machine_is_named_by_host_and_port() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_of_no_test_payment_is_sent_to_the_endpoints_as_a_test() {
+async fn an_event_that_no_test_payment_has_is_sent_as_a_test_event() {
     let server = Server::start();
     let refusal = text_of(&run(&server, None, &["trigger", "payment.refunded"]));
     assert!(refusal.contains("this key has no webhook endpoint to send it to"), "{refusal}");
@@ -175,7 +175,7 @@ async fn an_event_of_no_test_payment_is_sent_to_the_endpoints_as_a_test() {
 }
 
 #[test]
-fn what_a_developers_command_refuses_it_explains() {
+fn a_developers_command_explains_each_refusal() {
     let server = Server::start();
     let live = server.new_key("Shop", "live");
     let local = &*format!("http://{}", server.address());
@@ -190,7 +190,7 @@ fn what_a_developers_command_refuses_it_explains() {
         (Some(&*live), &["trigger", "payment.created", "--api", local], "a live key moves money"),
         (None, &["trigger", "payment.created", "--api", local, "--metadata", "[1]"], "--metadata must be an object"),
         (None, &["trigger", "payment.lost", "--api", local], "possible values: payment.created, payment.completed"),
-        // clap would call payment.completed similar.
+        // For clap, payment.completed would be similar.
         (None, &["trigger", "payment.failed", "--api", local], "test.ping]\n\nFor more information"),
         (None, &["trigger", "payment.created", "--api", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
         (None, &["listen", "--api", local, "--forward-to", "nonsense"], "--forward-to"),

@@ -1,9 +1,9 @@
 //! A model of a disk that builds possible states after a power cut from system calls.
 //!
-//! A write is durable only after an `fsync` or `fdatasync` of its file that begins after the write returned. A name is
-//! durable only after an `fsync` of its directory. `sync_file_range` makes neither durable. A power cut may keep, lose or
-//! tear each unsynced write, sector by sector and in any order (fsync(2), rename(2); "All File Systems Are Not Created
-//! Equal", OSDI 2014).
+//! A write is durable only after an `fsync` or `fdatasync` of its file that began after the write returned. A name is durable
+//! only after an `fsync` of its directory. `sync_file_range` makes neither durable. A power cut may keep, lose or tear each
+//! unsynced write, sector by sector and in any order (fsync(2), rename(2); "All File Systems Are Not Created Equal", OSDI
+//! 2014).
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,7 +32,7 @@ pub(crate) enum Call {
 #[derive(Default)]
 pub(crate) struct Disk {
     nodes: Vec<Node>,
-    /// The current name of each node, synced or not.
+    /// The current name of each node, even if it is not synced.
     paths: HashMap<PathBuf, usize>,
     descriptors: HashMap<u32, (usize, u64)>,
 }
@@ -62,12 +62,12 @@ pub(crate) type Image = BTreeMap<PathBuf, Option<Vec<u8>>>;
 /// What a power cut does to unsynced changes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fate {
-    /// Keeps all of them, as a killed process does.
+    /// Keeps all changes, as a killed process does.
     Kept,
     Lost,
-    /// Keeps those done before this time and loses the others.
+    /// Keeps the changes done before this time, and loses the others.
     KeptBefore(usize),
-    /// Decides each write by chance: keeps this percentage, tears as many, and loses the others.
+    /// Decides about each write by chance: keeps this percentage, tears the same percentage, and loses the others.
     Mixed(u8),
 }
 
@@ -237,7 +237,7 @@ fn grow(content: &mut Vec<u8>, length: usize) {
 }
 
 impl Edit {
-    /// The minimum file length that it causes.
+    /// The minimum length of the file after this change.
     fn end(&self) -> usize {
         match self {
             Self::SetLength(_) => 0,

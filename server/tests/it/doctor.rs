@@ -1,4 +1,4 @@
-//! `payments-server doctor`: each fault is found and comes with its mend, and nothing is changed.
+//! `payments-server doctor` finds each fault and says how to repair it, but changes nothing.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ fn doctor(directory: &Path, arguments: &[&str]) -> Output {
     doctor_limited(directory, 8192, &[], arguments)
 }
 
-/// The only line about something.
+/// The only line of the output about this subject.
 fn line<'o>(output: &'o str, about: &str) -> &'o str {
     let lines: Vec<_> = output.lines().filter(|line| line.split_whitespace().nth(1) == Some(about)).collect();
     assert_eq!(lines.len(), 1, "{about}: {output}");
@@ -70,7 +70,7 @@ async fn a_sound_setup_passes_every_check() {
 }
 
 #[test]
-fn every_fault_is_named_with_what_to_do() {
+fn each_fault_is_named_with_its_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -116,7 +116,7 @@ fn every_fault_is_named_with_what_to_do() {
 }
 
 #[test]
-fn the_doctor_makes_no_store() {
+fn the_doctor_creates_no_store() {
     let directory = tempfile::tempdir().unwrap();
     let said = text_of(&doctor(directory.path(), &[]));
     assert!(line(&said, "store").contains("it does not exist, and no server serves from it"), "{said}");
@@ -171,7 +171,8 @@ async fn the_doctor_has_the_server_ask_bkash_for_its_token() {
                 assert!(line.contains("no server runs on the store"), "{line}");
             }
         }
-        // A token for each of the two stores, however often the doctor looks. The fake refuses a third within the hour.
+        // Each of the two stores has one token, however often the doctor looks. The fake would refuse a third one within the
+        // hour.
         assert_eq!(fake.faults().calls_of("token"), 2);
     }
 }

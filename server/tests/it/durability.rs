@@ -68,7 +68,7 @@ async fn kills_under_load_lose_and_repeat_no_acknowledged_payment_on_postgresql(
 }
 
 async fn kill_under_load(engine: Engine) {
-    // CRASH_KILLS=200 for a long run.
+    // Set CRASH_KILLS=200 for a long run.
     let kills = std::env::var("CRASH_KILLS").map_or(10_u64, |text| text.parse().unwrap());
     let mut server = Server::start_on(engine, &[]);
     let receiver = Receiver::ok().await;
@@ -81,8 +81,8 @@ async fn kill_under_load(engine: Engine) {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
         let open = |number| shop(http.clone(), server.url.clone(), number, Arc::clone(&stop), Arc::clone(&made));
         let shops: Vec<_> = (0..8).map(|number| tokio::spawn(open(number))).collect();
-        // Each kill comes at another time within the first half second after the first answers: a server on a database first
-        // prepares its new connections.
+        // Each kill comes at another time within the first half second after the first answers, because a server on a
+        // database first prepares its new connections.
         let begun = made.load(Ordering::Relaxed);
         eventually("the first answers", async || (made.load(Ordering::Relaxed) > begun + 8).then_some(())).await;
         tokio::time::sleep(Duration::from_millis((kill * 97) % 450)).await;
@@ -186,7 +186,7 @@ async fn the_server_syncs_the_journal_before_every_acknowledgement() {
             unsynced += 1;
             written += 1;
         } else if line.contains("fdatasync") && line.trim_end().ends_with("= 0") {
-            // strace may print the end on a line of its own without the file name. Only the journal uses fdatasync.
+            // strace may print the end of a call on its own line without the file name. Only the journal uses fdatasync.
             unsynced = 0;
             synced += 1;
         } else if line.contains("HTTP/1.1 201") {

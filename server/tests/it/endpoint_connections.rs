@@ -1,4 +1,4 @@
-//! Connections to endpoints: the endpoint closes between two requests or during one, or no descriptor is free.
+//! Connections to endpoints: an endpoint closes one between two requests or during one, or no descriptor is free.
 
 use std::{
     net::SocketAddr,
@@ -160,7 +160,7 @@ async fn a_delivery_without_a_free_descriptor_waits_for_one() {
         let request = request.header("idempotency-key", "once");
         let request =
             body.map_or_else(|| request.try_clone().unwrap(), |body| request.try_clone().unwrap().json(&body));
-        // While its first connection is busy, the client opens another one, which the server does not accept.
+        // While its first connection is busy, the client opens another one. The server does not accept that one.
         loop {
             let sent = timeout(Duration::from_secs(2), request.try_clone().unwrap().send()).await;
             if let Ok(answer) = sent {
@@ -169,7 +169,7 @@ async fn a_delivery_without_a_free_descriptor_waits_for_one() {
         }
     };
     ask(Method::GET, "/webhooks", None).await;
-    // The server's own limits do not suffice here: the test lowers its descriptor limit.
+    // The test lowers the server's descriptor limit, because the server's own limits never use all descriptors.
     let process = Pid::from_raw(i32::try_from(server.process_id()).unwrap());
     let few = Rlimit { current: Some(8), ..getrlimit(Resource::Nofile) };
     let before = prlimit(process, Resource::Nofile, few).unwrap();

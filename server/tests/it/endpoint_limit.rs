@@ -34,7 +34,7 @@ async fn two_hundred_concurrent_creates_make_exactly_a_hundred_endpoints() {
     }
     assert_eq!(listed(&server).await.len(), 100);
 
-    // A created endpoint is replayed; a refused one is refused again.
+    // A repeated create is replayed; a repeated refusal is a new refusal.
     for (key, (status, body)) in keys.iter().zip(&answers) {
         let again = answer(create(&server, key)).await;
         assert_eq!((&again.0, &again.1["id"]), (status, &body["id"]));
@@ -50,7 +50,7 @@ async fn two_hundred_concurrent_creates_make_exactly_a_hundred_endpoints() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_removals_of_one_endpoint_make_room_for_one() {
+async fn concurrent_removals_of_one_endpoint_make_room_for_one_new_endpoint() {
     let server = Server::start();
     join_all((0..100).map(|number| answer(create(&server, &number.to_string())))).await;
     let endpoints = listed(&server).await;

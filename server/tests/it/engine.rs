@@ -1,4 +1,4 @@
-//! The engine that a server of a test runs on.
+//! The storage engine of a test's server.
 
 use std::{path::PathBuf, process::Command};
 
@@ -13,7 +13,7 @@ use crate::{
 pub(crate) enum Engine {
     /// The embedded store, in the server's own directory.
     Directory,
-    /// A database of its own in the shared cluster.
+    /// Its own database in the shared cluster.
     Postgres,
 }
 
@@ -33,7 +33,7 @@ impl Cluster {
         self.file(".s.PGSQL.5432")
     }
 
-    /// What the database logs.
+    /// The database's log.
     pub(crate) fn log(&self) -> PathBuf {
         self.file("postgres.log")
     }
@@ -43,17 +43,17 @@ impl Cluster {
     }
 }
 
-/// Ends all claims on work, as if their servers were gone for long.
+/// Ends all claims on work, as if their servers had stopped long ago.
 pub(crate) const END_LEASES: &str = "DELETE FROM payments.entry WHERE substring(key FROM 4 FOR 7) = ':lease/'";
 
-/// Moves an entry of each workspace to a key where nobody looks for it.
+/// Moves an entry of each workspace to a key that nobody reads.
 pub(crate) const DAMAGE: &str =
     "UPDATE payments.entry SET key = key || 'x'::bytea WHERE substring(key FROM 4 FOR 14) = ':workspace-of/'";
-/// Moves it back.
+/// Moves the entries back.
 pub(crate) const REPAIR: &str = "UPDATE payments.entry SET key = substring(key FROM 1 FOR length(key) - 1) WHERE substring(key FROM 4 FOR 14) = ':workspace-of/'";
 
-/// What is wrong with a database, a line each: what `check` finds, and deliveries of one event to one endpoint of which nobody asked
-/// for the second. It may run beside servers.
+/// The faults of a database, one per line: the findings of `check`, and second deliveries of one event to one endpoint that
+/// nobody requested. It may run beside servers.
 pub(crate) fn inconsistencies(url: &str) -> String {
     let check = Command::new(BINARY).args(["check", "--database-url", url]).output().unwrap();
     assert!(matches!(check.status.code(), Some(0 | 1)), "{}", text_of(&check));

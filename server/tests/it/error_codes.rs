@@ -22,7 +22,7 @@ use crate::{
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
-/// Codes without a row, and why.
+/// Codes without a row, and the reasons.
 const NO_REQUEST: [(ErrorCode, &str); 4] = [
     (ErrorCode::InternalError, "it needs a fault of the server; a test of the listener has a handler that panics"),
     (ErrorCode::WorkspaceNotFound, "every API key has a workspace, and none is ever removed"),
@@ -61,12 +61,12 @@ impl Table {
             .map(|field| (field["field"].as_str().unwrap(), field["code"].as_str().unwrap()))
             .collect();
         assert_eq!(found, fields, "{text}");
-        // Each field's sentence is one of `message`, and begins with the field's name.
+        // `message` contains each field's sentence, which begins with the field's name.
         for (index, (field, _)) in fields.iter().enumerate() {
             let sentence = body["fields"][index]["message"].as_str().unwrap();
             assert!(sentence.starts_with(field) && body["message"][index] == sentence, "{text}");
         }
-        // What the specification has comes first.
+        // The specification's fields come first.
         let mut names = vec!["statusCode", "message", "error", "code"];
         names.extend((!fields.is_empty()).then_some("fields"));
         assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), names, "{text}");
@@ -75,10 +75,10 @@ impl Table {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_error_code_has_a_request_that_gets_it() {
+async fn every_error_code_has_a_request_that_returns_it() {
     let table = &mut Table::default();
     let live = Live::start_with("gateway-timeout = 1", &["--max-webhook-endpoints", "1"]).await;
-    // The server waits long for a body, so everything else comes meanwhile.
+    // The server waits long for a body, so all other rows run meanwhile.
     let address = live.server.address().to_owned();
     let slow = tokio::spawn(async move { raw(&address, "content-length: 10\r\n\r\n{", false).await });
     let incomplete = raw(live.server.address(), "content-length: 10\r\n\r\n{", true).await;
@@ -101,7 +101,7 @@ async fn every_error_code_has_a_request_that_gets_it() {
     assert!(missing.is_empty(), "codes without a row: {missing:?}");
 }
 
-/// Creates a payment by hand and returns the body of the response. Ends the request's side of the connection if `ends`.
+/// Creates a payment over a bare socket and returns the body of the response. If `ends`, closes the sending side.
 async fn raw(address: &str, rest: &str, ends: bool) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -117,7 +117,7 @@ async fn raw(address: &str, rest: &str, ends: bool) -> String {
     answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}")).1.to_owned()
 }
 
-/// What is wrong with a request as a whole.
+/// Requests that are invalid as a whole.
 async fn invalid_requests(table: &mut Table, server: &Server) {
     let create = || server.request(Method::POST, "/payments");
     let json = |body: &str| create().header("content-type", "application/json").body(body.to_owned());
@@ -159,7 +159,7 @@ async fn invalid_requests(table: &mut Table, server: &Server) {
     table.row(get("/api/v1/account").bearer_auth(&expiring), 401, "api_key_expired", &[]).await;
 }
 
-/// What is wrong with fields. The error has their code, or `validation_failed` if they have several.
+/// Requests with invalid fields. The error has the fields' code, or `validation_failed` if they have several.
 async fn invalid_fields(table: &mut Table, live: &Live) {
     let server = &live.server;
     let valid = payment_of(&json!(5));
@@ -202,7 +202,7 @@ async fn invalid_fields(table: &mut Table, live: &Live) {
     assert_eq!(order().send().await.unwrap().status(), 201);
     table.row(order(), 409, "merchant_transaction_id_used", &[]).await;
 
-    // Several fields.
+    // Several invalid fields.
     let urls = [("success_url", "field_missing"), ("cancel_url", "field_missing")];
     let no_urls = server.request(Method::POST, "/payments").json(&json!({"amount": 5}));
     table.row(no_urls, 400, "field_missing", &urls).await;
@@ -217,7 +217,7 @@ async fn invalid_fields(table: &mut Table, live: &Live) {
     let several = server.request(Method::POST, "/payments").json(&several);
     table.row(several, 400, "validation_failed", &all).await;
 
-    // The query.
+    // Query parameters.
     let query = |query: &str| server.request(Method::GET, &format!("/payments?{query}"));
     let all = [("page", "field_invalid"), ("limit", "field_invalid"), ("status", "field_invalid")];
     table.row(query("page=0&limit=101&status=paid"), 400, "field_invalid", &all).await;
@@ -236,7 +236,7 @@ async fn unknown_ids(table: &mut Table, server: &Server) {
     table.row(server.request(Method::POST, "/webhooks").json(&foreign), 404, "app_not_found", &[]).await;
 }
 
-/// What the state of a payment does not allow.
+/// Requests that the state of a payment does not allow.
 async fn states(table: &mut Table, live: &Live) {
     let server = &live.server;
     let checkout = |id: &str, rest: &str| server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/{rest}"));
@@ -291,7 +291,7 @@ async fn webhooks(table: &mut Table, server: &Server) {
     table.row(again, 409, "delivery_not_resendable", &[]).await;
 }
 
-/// Paying at gateways, and their events.
+/// Payments at gateways, and gateway events.
 async fn gateways(table: &mut Table, live: &Live) {
     let pay = |id: &str| live.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay"));
     let id = live.create(7.0, "BDT").await;
@@ -319,7 +319,7 @@ async fn gateways(table: &mut Table, live: &Live) {
     table.row(looped, 400, "webhook_loop", &[]).await;
 }
 
-/// A server dies during a refund. On a database its claim on the key outlives it.
+/// A server dies during a refund. On a database, its claim on the key stays.
 async fn a_key_in_progress(table: &mut Table) {
     let mut live = Live::start_on(Engine::Postgres, "gateway-timeout = 1", &[]).await;
     let id = live.paid(15.0, "USD").await;
@@ -373,7 +373,7 @@ async fn other_servers(table: &mut Table) {
     table.row(ping(), 503, "too_many_in_progress", &[]).await;
     pinging.abort();
 
-    // A database that the server cannot read.
+    // A database whose tables the server cannot read.
     let server = Server::start_on(Engine::Postgres, &[]);
     let url = server.database().unwrap();
     run_sql(url, "ALTER TABLE payments.record RENAME TO hidden");

@@ -1,4 +1,4 @@
-//! The list of events: everything that was sent to webhook endpoints, or would have been.
+//! The list of events: all events about payments, even those for which there was no endpoint.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn listed(server: &Server, after: Option<&EventId>) -> Vec<ListedEvent> {
     server.client().events().stream_since(after.cloned()).try_collect().await.unwrap()
 }
 
-/// A database shows an event when the transactions before it have ended.
+/// Waits, because a database shows an event only when all earlier transactions have ended.
 async fn listed_once_there_are(server: &Server, after: Option<&EventId>, expected: usize) -> Vec<ListedEvent> {
     let all = async {
         loop {
@@ -40,7 +40,7 @@ async fn listed_once_there_are(server: &Server, after: Option<&EventId>, expecte
 
 async fn the_list_has_what_was_sent_and_what_was_not(engine: Engine) {
     let mut server = Server::start_on(engine, &[]);
-    // Before there is an endpoint.
+    // This event happens before there is an endpoint.
     let first = create(&server).await;
     let receiver = Receiver::ok().await;
     let secret = receiver.subscribe(&server.client()).await;
@@ -55,7 +55,7 @@ async fn the_list_has_what_was_sent_and_what_was_not(engine: Engine) {
         kinds,
         [(created.clone(), first), (created, second.clone()), (EventKind::PaymentCompleted, second.clone())]
     );
-    // What was sent is what is listed.
+    // The list has every event that was sent.
     for received in receiver.received() {
         let sent: Event = received.verified_with(&secret);
         assert!(events.iter().any(|event| **event == sent), "{sent:?}");
@@ -86,16 +86,16 @@ async fn the_list_has_what_was_sent_and_what_was_not(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_has_what_was_sent_and_what_was_not_on_a_directory() {
+async fn the_list_has_sent_and_unsent_events_on_a_directory() {
     the_list_has_what_was_sent_and_what_was_not(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_has_what_was_sent_and_what_was_not_on_postgresql() {
+async fn the_list_has_sent_and_unsent_events_on_postgresql() {
     the_list_has_what_was_sent_and_what_was_not(Engine::Postgres).await;
 }
 
-/// Payments are created at once while a reader follows the list.
+/// Payments are created concurrently while a reader follows the list.
 async fn a_reader_who_follows_while_payments_arrive_misses_none_and_reads_none_twice(engine: Engine) {
     const PAYMENTS: usize = 120;
     let server = Server::start_on(engine, &[]);
@@ -121,17 +121,17 @@ async fn a_reader_who_follows_while_payments_arrive_misses_none_and_reads_none_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_who_follows_while_payments_arrive_misses_none_and_reads_none_twice_on_a_directory() {
+async fn a_reader_of_a_growing_list_misses_no_event_and_repeats_none_on_a_directory() {
     a_reader_who_follows_while_payments_arrive_misses_none_and_reads_none_twice(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_who_follows_while_payments_arrive_misses_none_and_reads_none_twice_on_postgresql() {
+async fn a_reader_of_a_growing_list_misses_no_event_and_repeats_none_on_postgresql() {
     a_reader_who_follows_while_payments_arrive_misses_none_and_reads_none_twice(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_of_others_are_not_found_and_wrong_parameters_are_named() {
+async fn events_of_others_are_not_found_and_errors_name_wrong_parameters() {
     let server = Server::start();
     let payment = create(&server).await;
     let event = listed(&server, None).await.remove(0);

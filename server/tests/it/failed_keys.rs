@@ -39,20 +39,20 @@ const HIDE_KEYS: &str = "ALTER TABLE payments.record RENAME TO hidden";
 const SHOW_KEYS: &str = "ALTER TABLE payments.hidden RENAME TO record";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_store_is_not_asked_about_new_keys_of_an_address_beyond_its_limit() {
+async fn beyond_an_addresss_limit_the_store_is_not_asked_about_new_keys() {
     let server = Server::start_on(Engine::Postgres, &["--keyless-rate-limit", "4", "--rate-limit", "0"]);
     for nth in 0..6 {
         let expected = if nth < 4 { 401 } else { 429 };
         assert_eq!(status(&with_key(&server, &format!("sk_test_{nth}")).await), expected);
     }
-    // A question would fail.
+    // A query of the store would fail.
     run_sql(server.database().unwrap(), HIDE_KEYS);
     assert_eq!(status(&with_key(&server, "sk_test_7").await), 429);
     run_sql(server.database().unwrap(), SHOW_KEYS);
 }
 
-/// Asks, hides a table from the server, asks again, and tells the second status. Makes a few tries, because a slow machine may
-/// take longer than what the server remembers.
+/// Asks, hides a table from the server, asks again, and returns the second status. Makes a few tries, because a slow machine
+/// may take longer than the server remembers.
 async fn after_hiding(server: &Server, hide: &str, show: &str, ask: impl AsyncFn() -> u16, expected: u16) -> u16 {
     let mut last = 0;
     for _ in 0..5 {
@@ -69,14 +69,14 @@ async fn after_hiding(server: &Server, hide: &str, show: &str, ask: impl AsyncFn
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_key_is_remembered_and_readiness_too() {
+async fn an_unknown_key_and_readiness_are_remembered() {
     let server = Server::start_on(Engine::Postgres, &[]);
     let unknown = async || status(&with_key(&server, "sk_test_unknown").await);
     assert_eq!(after_hiding(&server, HIDE_KEYS, SHOW_KEYS, unknown, 401).await, 401);
     let ready = async || status(&server.keyless(Method::GET, "/readyz").send().await.unwrap());
     let (hide, show) = (HIDE_KEYS, SHOW_KEYS);
     assert_eq!(after_hiding(&server, hide, show, ready, 200).await, 200);
-    // It is not remembered for long.
+    // The server does not remember it for long.
     run_sql(server.database().unwrap(), hide);
     crate::server::eventually("the server not to be ready", async || (ready().await == 503).then_some(())).await;
     run_sql(server.database().unwrap(), show);

@@ -1,6 +1,6 @@
-//! Makes each file call of a run fail once: every create, write, sync, rename and removal. The run starts a server, fills
-//! a journal file, starts the next one, compresses the old one and makes a backup. No failure loses an acknowledged
-//! payment, and the next start opens a sound store.
+//! Makes each file call of a run fail once: every create, write, sync, rename and removal. The run starts a server, fills a
+//! journal file, starts the next one, compresses the old one and makes a backup. No failure loses an acknowledged payment,
+//! and the next start opens a sound store.
 
 use std::{
     collections::BTreeMap,
@@ -55,7 +55,7 @@ async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
                 Ok(answer) if answer.status() == StatusCode::CREATED => {
                     acknowledged.insert(nth, answer.text().await.unwrap());
                 }
-                // The server refused it or has stopped.
+                // The server refused the payment or has stopped.
                 _ => refusals += 1,
             }
             if refusals == 3 {
@@ -88,7 +88,7 @@ async fn wait_for_idle(log: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whichever_call_fails_at_an_opening_the_sound_store_is_not_called_damaged_and_the_file_is_named() {
+async fn if_a_call_fails_at_an_opening_the_error_names_the_file_and_does_not_call_it_damaged() {
     let held = tempfile::tempdir().unwrap();
     let shim = shim(held.path());
     let mut server = Server::start();
@@ -142,8 +142,8 @@ async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_st
     for what in ["open", "write", "sync", "rename", "unlink", "journal.json", ".zst", "backup.json", "sled/"] {
         assert!(kinds(what) > 0, "no call has {what}: {:#?}", sound.calls);
     }
-    // The simulated disk fails every call in thousands of runs. This test shows that a real disk is no other: it takes every
-    // hundredth call, others in each run. FAILING_CALLS=1 takes all of them.
+    // The simulated disk fails every call in thousands of runs. This test shows that a real disk behaves the same. It takes
+    // every hundredth call, with another offset in each run. FAILING_CALLS=1 takes all calls.
     let step: usize = std::env::var("FAILING_CALLS").map_or(100, |text| text.parse().unwrap());
     let offset = usize::try_from(std::process::id()).unwrap() % step;
     let calls: Vec<usize> = (1..=sound.calls.len()).filter(|call| call % step == offset).collect();
@@ -157,7 +157,7 @@ async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_st
             let again = create_long(&server.url, *nth).await.unwrap();
             assert_eq!(&again.text().await.unwrap(), body, "{what}: payment {nth}");
         }
-        // The acknowledged payments, and possibly some of those without a response.
+        // The list has the acknowledged payments, and possibly some without a response.
         let total = server.get("/payments?limit=1").await["total"].as_u64().unwrap();
         let least = u64::try_from(before + acknowledged.len()).unwrap();
         assert!((least..=u64::try_from(before + PAYMENTS).unwrap()).contains(&total), "{what}: {total}, {least}");

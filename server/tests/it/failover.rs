@@ -1,5 +1,5 @@
-//! A primary fails under load, again and again, and a standby takes over: no acknowledged payment is lost, no key makes two
-//! payments, and payments go on within seconds, also if the lost primary accepts connections and never answers.
+//! A primary fails under load repeatedly, and a standby takes over. No acknowledged payment is lost, no key makes two
+//! payments, and payments go on within seconds, even if the lost primary accepts connections and never answers.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -23,33 +23,33 @@ use crate::{
 const SHOPS: usize = 8;
 /// How long a shop waits for an answer before it asks the other server.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// How long a restarted primary shows commits that no standby has. Each shop repeats its request in this time.
+/// How long a restarted primary shows commits that no standby has. In that time each shop repeats its request.
 const SHOWN: Duration = Duration::from_secs(2);
-/// How many batches there were.
+/// The number of batches so far.
 const BATCHES: &str = "SELECT sum(newest) FROM (SELECT max(batch) AS newest FROM payments.batch GROUP BY cell) cells";
 const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
-/// The longest time without an acknowledgement: the promotion, and what the servers take to find the new primary.
+/// The longest allowed time without an acknowledgement: the promotion, and the time until the servers find the new primary.
 const LONGEST_GAP: Duration = Duration::from_secs(8);
 
-/// What happens to the primary.
+/// A failure of the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Failure {
     /// All its processes are killed, and a standby is promoted.
     Node,
-    /// Its first process is killed, and it starts again in place.
+    /// Its first process is killed, and it restarts in place.
     Postmaster,
-    /// It starts again in place with commits that no standby has. Then it is killed, and a standby is promoted.
+    /// It restarts in place with commits that no standby has. Then it is killed, and a standby is promoted.
     PostmasterThenNode,
-    /// It lives on without its standbys, so that its commits wait for ever. A standby is promoted.
+    /// It survives without its standbys, so that its commits wait forever. A standby is promoted.
     Alone,
-    /// All its processes stand still, and the kernel goes on accepting connections. A standby is promoted.
+    /// All its processes are stopped, while the kernel still accepts connections. A standby is promoted.
     Frozen,
-    /// It is killed, and what takes its place accepts connections and says nothing. A standby is promoted.
+    /// It is killed. A process in its place accepts connections but never answers. A standby is promoted.
     Silent,
 }
 
-/// The failures in turn. The first one happens to the first host of the URL.
+/// The failures in order. The first one happens to the first host of the URL.
 const FAILURES: [Failure; 7] = [
     Failure::Alone,
     Failure::Silent,
@@ -60,7 +60,7 @@ const FAILURES: [Failure; 7] = [
     Failure::Node,
 ];
 
-/// A payment whose creation was answered.
+/// A payment whose creation was acknowledged.
 #[derive(Debug, Clone, PartialEq)]
 struct Acknowledged {
     shop: usize,
@@ -113,7 +113,7 @@ impl Load {
             };
             if number % 3 == 0 {
                 let (status, paid) = self.insist(&mut turn, &format!("/checkout/{id}/simulate"), None).await;
-                // A try without an answer may have paid.
+                // A try without an answer may have paid the payment.
                 assert!(status == 200 || status == 409, "{status} {paid}");
                 self.acknowledged.lock().unwrap()[place].is_paid = true;
             }
@@ -125,7 +125,7 @@ impl Load {
         self.acknowledged.lock().unwrap().clone()
     }
 
-    /// Waits until each shop has an acknowledgement from now on.
+    /// Waits until each shop has a new acknowledgement.
     async fn wait_until_all_are_served(&self) {
         let now = Instant::now();
         eventually("every shop to be served", async || {
@@ -158,7 +158,7 @@ async fn answer_to(request: RequestBuilder) -> Option<(u16, Value)> {
 }
 
 impl Failure {
-    /// Lets it happen, and waits until the shops are served again. Returns when the primary was killed last.
+    /// Makes the failure happen, and waits until the shops are served again. Returns when the primary was last killed.
     async fn happen(self, trio: &mut Trio, load: &Load) -> Instant {
         let mut killed = Instant::now();
         match self {
@@ -173,7 +173,7 @@ impl Failure {
             Self::PostmasterThenNode => {
                 trio.cut_standbys_off();
                 eventually("commits to wait", async || (trio.ask_primary(WAITING) != "0").then_some(())).await;
-                // Answers that were on their way when the standbys were cut off.
+                // Let answers arrive that were sent before the standbys were cut off.
                 sleep(PATIENCE / 3).await;
                 let acknowledged = load.acknowledged();
                 trio.kill_postmaster();
@@ -208,8 +208,8 @@ impl Failure {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failovers_under_load_lose_no_acknowledged_payment_and_make_none_twice() {
-    // FAILOVERS=40 for a long run.
+async fn failovers_under_load_neither_lose_nor_repeat_an_acknowledged_payment() {
+    // Set FAILOVERS=40 for a long run.
     let failures = std::env::var("FAILOVERS").map_or(6, |text| text.parse().unwrap());
     let mut trio = Trio::start();
     let servers = [(); 2].map(|()| Server::start_with(&["--database-url", &trio.url()]));

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_store_of_another_format_and_its_backup_are_refused_with_what_to_do() {
+async fn a_store_of_another_format_and_its_backup_are_refused_with_advice() {
     for format in ["2", "9"] {
         let server = filled().await;
         let [backup, restored] = ["backup", "restored"].map(|name| server.directory.path().join(name));

@@ -1,4 +1,4 @@
-//! Payments found by what a shop knows of them: the order's number, the customer, the time.
+//! Payments found by data that a shop has: the order's number, the customer, the time.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn in_dollars(mut params: CreatePayment) -> CreatePayment {
 }
 
 async fn create(server: &Server, params: CreatePayment) -> Payment {
-    // Each in a millisecond of its own, so that the order of the list is known.
+    // Create each in another millisecond, so that the order of the list is known.
     sleep(Duration::from_millis(3)).await;
     server.client().payments().create(params).await.unwrap()
 }
@@ -65,7 +65,7 @@ async fn payments_are_found_by_what_a_shop_knows_of_them(engine: Engine) {
     let both = list().customer_phone("01712345678").customer_email("rafi@shop.example").currency(Currency::Bdt);
     assert_eq!(found(both).await, ids([&third]));
     assert_eq!(found(list().customer_email("rafi@shop.example").currency(Currency::Usd)).await, []);
-    // Its id is the reference of a payment without one.
+    // The reference of a payment without a reference is its id.
     let by_id = list().merchant_transaction_id(second.id.as_str());
     assert_eq!(found(by_id).await, ids([&fourth, &second]));
     let in_parts = list().merchant_transaction_id(second.id.as_str()).limit(1);
@@ -84,23 +84,23 @@ async fn payments_are_found_by_what_a_shop_knows_of_them(engine: Engine) {
     let text = server.get(&format!("/payments?after={}", first.id)).await;
     let expected = json!({"items": [], "total": null, "page": 1, "limit": 20, "hasMore": false, "next": first.id});
     assert_eq!(text, expected);
-    // A page without a filter beyond status is as ever.
+    // A page with only a status filter is unchanged.
     let page = server.get("/payments?status=completed").await;
     let names: Vec<_> = page.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!((names, &page["total"]), (vec!["items", "total", "page", "limit"], &json!(1)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_are_found_by_what_a_shop_knows_of_them_on_a_directory() {
+async fn payments_are_found_by_the_shops_data_on_a_directory() {
     payments_are_found_by_what_a_shop_knows_of_them(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_are_found_by_what_a_shop_knows_of_them_on_postgresql() {
+async fn payments_are_found_by_the_shops_data_on_postgresql() {
     payments_are_found_by_what_a_shop_knows_of_them(Engine::Postgres).await;
 }
 
-/// A filter that lets nothing through ends a request after 1,000 payments, and says where the next begins.
+/// A request whose filter matches nothing ends after 1,000 payments, and says where the next one begins.
 async fn a_request_looks_at_a_thousand_payments_and_a_stream_at_all(engine: Engine) {
     let server = Server::start_on(engine, &[]);
     let dollars = create(&server, in_dollars(cup())).await;
@@ -115,7 +115,7 @@ async fn a_request_looks_at_a_thousand_payments_and_a_stream_at_all(engine: Engi
     assert_eq!((ids(&rest.items), rest.goes_on()), (ids([&dollars]), false));
     assert_eq!(found(client.payments().list().currency(Currency::Usd)).await, ids([&dollars]));
 
-    // Payments arrive while the list is read.
+    // Payments arrive during the reading of the list.
     let arriving = tokio::spawn({
         let client = client.clone();
         async move { join_all((0..200).map(|_| client.payments().create(cup()).send())).await }
@@ -132,12 +132,12 @@ async fn a_request_looks_at_a_thousand_payments_and_a_stream_at_all(engine: Engi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_looks_at_a_thousand_payments_and_a_stream_at_all_on_a_directory() {
+async fn a_request_examines_a_thousand_payments_and_a_stream_all_on_a_directory() {
     a_request_looks_at_a_thousand_payments_and_a_stream_at_all(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_looks_at_a_thousand_payments_and_a_stream_at_all_on_postgresql() {
+async fn a_request_examines_a_thousand_payments_and_a_stream_all_on_postgresql() {
     a_request_looks_at_a_thousand_payments_and_a_stream_at_all(Engine::Postgres).await;
 }
 
@@ -153,7 +153,7 @@ async fn of_payments_with_one_unique_reference_one_is_created(engine: Engine) {
         assert_eq!((error.status(), error.code()), (Some(409), Some(&ErrorCode::MerchantTransactionIdUsed)));
     }
     let first = made.into_iter().next().unwrap().unwrap();
-    // The id of a payment without a reference is one too.
+    // The id of a payment without a reference also counts as a reference.
     let plain = create(&server, cup()).await;
     let of_id = cup().unique_merchant_transaction_id(plain.id.as_str());
     let error = server.client().payments().create(of_id).await.unwrap_err();
@@ -162,7 +162,7 @@ async fn of_payments_with_one_unique_reference_one_is_created(engine: Engine) {
     let client = server.client();
     let error = client.payments().create(cup().unique_merchant_transaction_id("order-1017")).await.unwrap_err();
     assert_eq!(error.status(), Some(409));
-    // Who does not ask for it repeats a reference, and the other environment has its own.
+    // A payment that need not be unique may repeat a reference, and the other environment has its own references.
     create(&server, cup().merchant_transaction_id("order-1017")).await;
     assert_eq!(found(client.payments().list().merchant_transaction_id("order-1017")).await.len(), 2);
     let body = json!({"amount": 1, "success_url": "https://shop.example/", "cancel_url": "https://shop.example/",
@@ -177,17 +177,17 @@ async fn of_payments_with_one_unique_reference_one_is_created(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_payments_with_one_unique_reference_one_is_created_on_a_directory() {
+async fn only_one_payment_with_a_unique_reference_is_created_on_a_directory() {
     of_payments_with_one_unique_reference_one_is_created(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_payments_with_one_unique_reference_one_is_created_on_postgresql() {
+async fn only_one_payment_with_a_unique_reference_is_created_on_postgresql() {
     of_payments_with_one_unique_reference_one_is_created(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_filters_are_named_and_payments_of_others_are_not_found() {
+async fn errors_name_wrong_filters_and_payments_of_others_are_not_found() {
     let server = Server::start();
     let payment = create(&server, of_customer("asha@shop.example", "01712345678")).await;
     let other = server.new_key("Other shop", "test");

@@ -1,4 +1,4 @@
-//! What somebody meets who starts a server or opens its address for the first time.
+//! The first impression of a person who starts a server or opens its address.
 
 use std::{
     io::{BufRead, BufReader},
@@ -35,7 +35,7 @@ async fn the_front_page_leads_to_pages_that_exist_and_its_curl_creates_a_payment
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_banner_says_where_everything_is_and_its_pages_exist() {
+async fn the_banner_lists_every_address_and_its_pages_exist() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("payments.toml");
     let text = "[stripe]\nsecret_key = 'sk_test_hush'\nwebhook_secret = 'whsec_hush'\n";
@@ -60,7 +60,7 @@ async fn the_banner_says_where_everything_is_and_its_pages_exist() {
 }
 
 #[tokio::test]
-async fn a_browser_gets_a_page_for_a_path_that_leads_nowhere_and_a_program_json() {
+async fn for_an_unknown_path_a_browser_gets_a_page_and_a_program_gets_json() {
     let server = Server::start();
     let get = async |path: &str, accept: &str| {
         let answer = server.keyless(Method::GET, path).header("accept", accept).send().await.unwrap();

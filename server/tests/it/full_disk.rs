@@ -38,7 +38,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
     assert!(!fill.status().unwrap().success(), "the disk is not full");
     // Use up the space that the journal reserved.
     let mut made = 1;
-    // The server makes room once more when it has compressed a journal file.
+    // The server frees some space once when it compresses a journal file.
     let mut refused = 0;
     while refused < 20 {
         let answer = create(&server, &format!("last-{made}-{refused}")).await;
@@ -51,7 +51,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
             refused += 1;
         }
     }
-    // A ping without a key is sent but cannot be recorded. One with a key is not sent, because its key cannot be claimed.
+    // A ping without a key is sent but cannot be recorded. A ping with a key is not sent, because its key cannot be claimed.
     let id = server.client().webhooks().list().await.unwrap().remove(0).id;
     let ping = async |key: Option<&str>| {
         let mut request = server.request(Method::POST, &format!("/webhooks/{id}/test"));
@@ -68,7 +68,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
         assert!(pings < 2000, "the disk is not full");
     }
     assert_eq!(sent(), pings + 1);
-    // Claims are small: the journal may still have room for a few, but not for their responses.
+    // Claims are small. The journal may have room for a few of them, but not for their responses.
     let mut keyed = 0;
     loop {
         let before = sent();
@@ -80,7 +80,7 @@ async fn a_server_on_a_full_disk_changes_nothing_and_resumes_once_there_is_room(
         assert!(keyed < 2000, "the disk is not full");
     }
     assert_eq!(sent(), pings + 1 + keyed, "the last one was not sent");
-    // Reads still work.
+    // Reading still works.
     let list = server.get("/payments").await;
     assert_eq!(list["total"], made);
 
@@ -178,7 +178,7 @@ async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> 
         }
     }
     if outcome.unanswered.is_empty() {
-        // No sync failed, or no response depended on it.
+        // Either no sync failed, or no response depended on the failed one.
         let children = format!("/proc/{0}/task/{0}/children", strace.id());
         let server = fs::read_to_string(children).unwrap();
         Command::new("kill").args(["-KILL", server.trim()]).status().unwrap();
@@ -192,7 +192,7 @@ async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_sync_stops_the_server_and_loses_no_acknowledged_payment() {
     let mut stopped = 0;
-    // The first two syncs belong to the start.
+    // The first two syncs belong to the server's start.
     for nth in 3..10 {
         let directory = tempfile::tempdir().unwrap();
         let Outcome { acknowledged, unanswered, exit } =
@@ -207,7 +207,7 @@ async fn a_failed_sync_stops_the_server_and_loses_no_acknowledged_payment() {
             assert_eq!(again.headers()["idempotent-replayed"], "true", "sync {nth}: {key}");
             assert_eq!(&again.text().await.unwrap(), body);
         }
-        // Each makes one payment, whether or not the batch of the failed sync is on the disk.
+        // Each key makes one payment, whether or not the batch of the failed sync is on the disk.
         for key in &unanswered {
             let first = create(&server, key).await.text().await.unwrap();
             assert_eq!(create(&server, key).await.text().await.unwrap(), first);

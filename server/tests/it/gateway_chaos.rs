@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{engine::Engine, live::Live};
 
-/// Payments per gateway: a few, because the simulated world plays thousands. PAYMENTS_CHAOS=1000 for a long run.
+/// Payments per gateway: only a few, because simulated runs play thousands. Set PAYMENTS_CHAOS=1000 for a long run.
 fn payments() -> usize {
     std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
@@ -44,7 +44,7 @@ enum Customer {
     ClosesTheTab,
     /// Cancels at the gateway.
     Cancels,
-    /// Opens the gateway's page and does nothing.
+    /// Opens the gateway's page, then does nothing.
     Leaves,
     /// Has no money.
     CannotPay,
@@ -65,7 +65,7 @@ struct Shop<'s> {
     key: String,
     bkash: &'s Running<Bkash>,
     stripe: &'s Running<Stripe>,
-    /// How many customers came to a second attempt.
+    /// How many customers began a second attempt.
     tried_again: AtomicUsize,
 }
 
@@ -142,7 +142,7 @@ impl Shop<'_> {
         }
     }
 
-    /// Pays with another wallet or card, when the server knows that the first attempt failed.
+    /// Pays with another wallet or card, once the server knows that the first attempt failed.
     async fn try_again(&self, id: &str, first: &str, currency: &str) {
         loop {
             match self.pay(id).await {
@@ -207,7 +207,7 @@ async fn play(engine: Engine) {
     tokio::join!(shop.play_all(), kills);
     eprintln!("shop {:?}", begun.elapsed());
 
-    // The reconciler finishes the remaining payments, still with faults.
+    // The reconciler finishes the remaining payments, while faults go on.
     let begun = Instant::now();
     loop {
         let (_, open) = shop.retry(shop.keyed(Method::GET, "/payments?status=pending&limit=10")).await;
@@ -223,7 +223,7 @@ async fn play(engine: Engine) {
     for (currency, books) in [("bdt", shop.bkash.program().books()), ("usd", shop.stripe.program().books())] {
         compare(&shop, currency, &books, &account).await;
     }
-    // Of those with other wallets, and those with other cards.
+    // Customers with other wallets, and customers with other cards.
     let tried_again = shop.tried_again.load(Ordering::Relaxed);
     assert!(tried_again > shop.payments / 6, "only {tried_again} customers came to a second attempt");
     let (calls, faulty) = shop.bkash.faults().calls();
@@ -245,7 +245,7 @@ async fn compare(shop: &Shop<'_>, currency: &str, books: &[Entry], account: &Val
     let taken: Vec<&Entry> = books.iter().filter(|entry| entry.taken > 0).collect();
     assert!(taken.iter().all(|entry| entry.taken == 1), "money was taken twice");
     assert!(taken.len() * 2 > shop.payments, "only {} of {} were paid in {currency}", taken.len(), shop.payments);
-    // The reference is the payment's id. bKash's has a suffix for the gateway attempt.
+    // The reference is the payment's id. At bKash it has a suffix for the gateway attempt.
     let mut theirs: Vec<(&str, u64)> =
         taken.iter().map(|entry| (entry.reference.split('-').next().unwrap(), entry.amount_minor)).collect();
     let mut ours = Vec::new();

@@ -1,4 +1,4 @@
-//! The guides' commands work as printed, in their order, against the server that shows them.
+//! The guides' commands work as printed, in order, against the server that shows them.
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, process::Command};
 
@@ -21,7 +21,7 @@ struct Block {
     text: String,
 }
 
-/// The blocks that the page of a server at an address shows.
+/// The blocks of a guide on the server at this address.
 async fn blocks(address: &str, guide: &str) -> Vec<Block> {
     let answer = reqwest::get(format!("http://{address}/docs/{guide}")).await.unwrap();
     assert_eq!(answer.status(), 200, "{guide}");
@@ -40,7 +40,7 @@ async fn blocks(address: &str, guide: &str) -> Vec<Block> {
     page.split("<pre class=\"").skip(1).map(block).collect()
 }
 
-/// Types a guide's commands. `told` makes of a command what this reader types. Returns what each printed.
+/// Types a guide's commands. `told` turns a printed command into the one that this reader types. Returns what each printed.
 async fn follow(reader: &mut Reader, guide: &str, told: impl Fn(&str) -> String) -> Vec<String> {
     let mut printed = Vec::new();
     for block in blocks(&reader.address, guide).await {
@@ -80,7 +80,7 @@ async fn the_guide_to_a_first_payment_works_as_printed() {
     assert!(printed.last().unwrap().contains("amount_invalid"), "{printed:?}");
 }
 
-/// Ends the receiver that a reader started, if the guide did not come so far.
+/// Ends the receiver that a reader started, in case the guide was interrupted.
 struct Ended(Option<String>);
 
 impl Drop for Ended {
@@ -112,7 +112,7 @@ async fn the_guide_to_webhooks_works_as_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_guides_receiver_refuses_what_nobody_signed() {
+async fn the_guides_receiver_refuses_unsigned_requests() {
     let server = Server::start();
     let receiver = blocks(server.address(), "webhooks").await.into_iter().find(|it| it.name == "receiver.py").unwrap();
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A web page reaches no server on loopback by giving its own name the address 127.0.0.1.
+//! A web page cannot reach a server on loopback by giving its own name the address 127.0.0.1.
 
 use std::process::Command;
 
@@ -38,7 +38,7 @@ async fn a_server_on_loopback_answers_no_request_to_a_strange_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_behind_a_proxy_on_its_machine_answers_its_base_url_and_the_hosts_that_its_operator_named() {
+async fn a_server_behind_a_local_proxy_answers_for_its_base_url_and_allowed_hosts() {
     let arguments = ["--base-url", "https://pay.example", "--metrics-listen", "127.0.0.1:0"];
     let server = Server::start_with(&[&arguments[..], &["--allowed-host", "till.lan,payments_upstream"]].concat());
     for (host, status) in [
@@ -62,7 +62,7 @@ async fn a_server_behind_a_proxy_on_its_machine_answers_its_base_url_and_the_hos
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_other_machines_reach_answers_any_host() {
+async fn a_server_reachable_from_other_machines_answers_for_any_host() {
     let directory = TempDir::new().unwrap();
     let (mut process, url) = launch(Command::new(BINARY), directory.path(), "0.0.0.0:0", &[]);
     let answer = reqwest::Client::new().get(format!("{url}/healthz")).header("host", STRANGE).send().await;

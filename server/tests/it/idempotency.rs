@@ -108,7 +108,7 @@ async fn deliveries(server: &Server) -> Value {
     server.get("/webhooks/deliveries").await
 }
 
-/// Creates an endpoint that gets only pings and returns the path for them.
+/// Creates an endpoint that gets only pings. Returns the path that sends them.
 async fn pings_to(server: &Server, url: &str) -> String {
     let hook = json!({"url": url, "events": ["payment.refunded"]});
     let answer = server.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap();
@@ -149,7 +149,7 @@ async fn a_claimed_key_refuses_another_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ping_is_logged_and_replayed_although_its_client_hung_up() {
+async fn a_ping_is_logged_and_replayed_even_if_its_client_hung_up() {
     let server = Server::start();
     let receiver = Receiver::start(Reply::Delayed(Duration::from_millis(500))).await;
     let path = pings_to(&server, &receiver.url()).await;
@@ -179,7 +179,7 @@ async fn the_next_start_frees_a_key_claimed_before_a_crash() {
     server.kill();
     server.run(&["check"]);
     server.restart();
-    // If the claim were still held, this request would time out: the lease is longer than a request waits.
+    // If the key were still claimed, this request would time out, because the lease is longer than a request waits.
     let (status, replayed, text) = post(&server, &path, "ping", &body).await;
     assert_eq!((status, replayed), (200, false), "{text}");
     assert_eq!((receiver.received().len(), &deliveries(&server).await["total"]), (2, &json!(1)));
@@ -234,7 +234,7 @@ async fn a_path_with_a_slash_at_its_end_is_the_same_request() {
     };
     assert_eq!(refund(&format!("/payments/{id}/refund/")).await, (200, false));
     assert_eq!(refund(&format!("/payments/{id}/refund")).await, (200, true));
-    // Other ways to write the path lead nowhere.
+    // Other spellings of the path are unknown paths.
     for path in [
         format!("/payments/{id}/refund//"),
         format!("/payments/{id}//refund"),

@@ -129,7 +129,7 @@ async fn after_a_restart_only_in_flight_deliveries_are_in_memory() {
     }
     server.crash_and_restart();
     let all = ENDPOINTS * PAYMENTS;
-    // A new slot reserves memory for a moment.
+    // A new permit reserves memory for a moment.
     let held = eventually("every lane to send", async || {
         let held = count(&server, "payments_delivery_places_held").await;
         let loaded = count(&server, "payments_delivery_loaded_kibibytes").await;
@@ -195,7 +195,7 @@ async fn a_restart_delivers_the_whole_outbox_without_a_new_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_merchants_silent_endpoint_leaves_test_pings_for_another() {
+async fn one_merchants_silent_endpoint_leaves_test_pings_to_others() {
     let server = Server::start_with(&["--max-connections-per-address", "0", "--rate-limit", "0"]);
     let (silent, answering) = (Receiver::start(Reply::Never).await, Receiver::ok().await);
     let keys = [server.new_key("one", "test"), server.new_key("another", "test")];

@@ -81,8 +81,8 @@ async fn a_limit_of_zero_is_off_and_health_checks_have_no_limit() {
     }
 }
 
-/// Sends requests to servers in turn, many at a time. Returns how many were admitted, and how many of them before the first
-/// refusal was sent.
+/// Sends requests to servers in turn, many concurrently. Returns how many were admitted, and how many of these before the
+/// first refused request was sent.
 async fn admitted(servers: &[Server], requests: usize, ask: impl Fn(&Server) -> RequestBuilder) -> (u32, u32) {
     let (mut admitted, mut before_refusal) = (0, None);
     for batch in (0..requests).collect::<Vec<_>>().chunks(9) {
@@ -98,7 +98,7 @@ async fn admitted(servers: &[Server], requests: usize, ask: impl Fn(&Server) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_servers_on_one_database_keep_a_limit_together() {
+async fn three_servers_on_one_database_share_a_limit() {
     for (limit, requests) in [(10_u32, 60), (100, 300), (200, 500)] {
         let database = Cluster::shared().new_database();
         let limits = [limit.to_string(), (2 * limit).to_string()];
@@ -113,7 +113,7 @@ async fn three_servers_on_one_database_keep_a_limit_together() {
         let (in_all, first) = admitted(&servers, 2 * requests, keyless).await;
         assert!(first >= 2 * limit && in_all <= most(2 * limit), "{first}, {in_all} of {} by address", 2 * limit);
 
-        // Each of them says so, and for how long.
+        // Each server refuses, and says for how long.
         for server in &servers {
             let refused = keyed(server).send().await.unwrap();
             assert_eq!((refused.status().as_u16(), rate(&refused)), (429, Some((limit, 0))));

@@ -1,5 +1,5 @@
-//! Concurrent operations on one payment have an order: each takes effect at one moment between its request and its
-//! answer, although servers and databases are killed meanwhile.
+//! Concurrent operations on one payment are linearizable: each takes effect at one moment between its request and its answer,
+//! even while servers and databases are killed.
 
 mod clients;
 mod payment;
@@ -21,7 +21,7 @@ use crate::{
     trio::Trio,
 };
 
-/// How many payments are under way at a time.
+/// How many payments a test plays concurrently.
 const AT_A_TIME: usize = 8;
 
 /// How many payments a test plays. `LINEARIZABLE_PAYMENTS` overrides it.
@@ -34,7 +34,7 @@ async fn peace() {
     sleep(Duration::from_millis(200 + fastrand::u64(..400))).await;
 }
 
-/// Servers that ask one gateway.
+/// Servers that use one gateway.
 struct Servers {
     all: Vec<Server>,
     bkash: Running<Bkash>,
@@ -51,7 +51,7 @@ impl Servers {
         Self { all: (0..count).map(|_| Server::start_with(&arguments)).collect(), bkash, _config: config }
     }
 
-    /// A merchant for each payment, so that a list has one payment or none.
+    /// Creates one merchant for each payment, so that a list has one payment or none.
     fn merchants(&self, count: usize) -> Vec<Merchant> {
         (0..count).map(|number| Merchant::new(&self.all[0], number)).collect()
     }
@@ -64,7 +64,7 @@ impl Servers {
     }
 }
 
-/// Starts to play all merchants, some at a time. Gives what was asked and answered about each payment.
+/// Starts to play all merchants, some concurrently. Returns the requests and answers about each payment.
 fn play(platform: Platform, merchants: Vec<Merchant>) -> JoinHandle<Vec<Actions>> {
     tokio::spawn(async move {
         let platform = &platform;
@@ -87,12 +87,12 @@ fn assert_linearizable(histories: &[Actions]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operations_on_a_payment_have_an_order_although_the_server_is_killed() {
+async fn operations_on_a_payment_are_linearizable_while_the_server_is_killed() {
     let mut servers = Servers::start(1, &[]).await;
     let (merchants, platform) = (servers.merchants(payments()), servers.platform().await);
     let playing = play(platform, merchants);
     let mut kills = 0;
-    // A kill in the middle of a capture costs its payment five seconds, so the kills end.
+    // A kill during a capture costs its payment five seconds, so the number of kills is limited.
     while kills < 4 || kills < 2 * payments() && !playing.is_finished() {
         peace().await;
         servers.all[0].crash_and_restart();
@@ -104,7 +104,7 @@ async fn the_operations_on_a_payment_have_an_order_although_the_server_is_killed
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operations_on_a_payment_have_an_order_although_servers_and_databases_are_killed() {
+async fn operations_on_a_payment_are_linearizable_while_servers_and_databases_are_killed() {
     let mut trio = Trio::start();
     let mut servers = Servers::start(2, &["--database-url", &trio.url()]).await;
     let (merchants, platform) = (servers.merchants(payments()), servers.platform().await);
@@ -128,15 +128,15 @@ async fn the_operations_on_a_payment_have_an_order_although_servers_and_database
     assert_linearizable(&histories);
 }
 
-/// Restarts the primary in place with commits that no standby has, and makes a standby the primary a second later.
+/// Restarts the primary in place with commits that no standby has. A second later, promotes a standby.
 async fn fail_over_with_unseen_commits(trio: &mut Trio) {
     trio.wait_for_standbys();
     trio.cut_standbys_off();
-    // In this time each client that changes something comes to wait.
+    // In this time each client that writes begins to wait.
     sleep(Duration::from_millis(500)).await;
     let lost = trio.primary();
-    // All processes at once. When the postmaster alone dies, PostgreSQL lets a commit go that waits for a standby, and a process
-    // that is reading at this moment still answers with it. No client can tell such an answer.
+    // Kill all processes at once. If only the postmaster dies, PostgreSQL releases a commit that waits for a standby, and a
+    // process that is reading at that moment still returns it. No client can recognise this answer.
     trio.kill_primary();
     trio.restart_primary();
     sleep(Duration::from_secs(1)).await;
@@ -145,9 +145,9 @@ async fn fail_over_with_unseen_commits(trio: &mut Trio) {
     trio.rebuild(lost);
 }
 
-/// The proof that the check can fail.
+/// Proves that the check can fail.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_now_and_then_read_an_old_answer_are_found() {
+async fn clients_that_sometimes_read_an_old_answer_are_detected() {
     let servers = Servers::start(1, &[]).await;
     let merchants = servers.merchants(AT_A_TIME);
     let histories = play(servers.platform().await.with_cache(), merchants).await.unwrap();

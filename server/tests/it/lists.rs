@@ -96,7 +96,7 @@ async fn a_status_list_over_many_blocks_has_the_same_order_as_the_full_list() {
     creates.buffer_unordered(32).for_each(async |_| ()).await;
     let created = all_pages(&server, "").await;
     assert_eq!(created.len(), 1_300);
-    // End a run of payments that empties whole blocks, and every seventh of the others.
+    // End a run of payments, which empties whole blocks, and every seventh of the others.
     let ended = created.iter().enumerate().filter(|(index, _)| (300..900).contains(index) || index % 7 == 0);
     let simulations = futures_util::stream::iter(ended).map(|(index, (id, _))| {
         let status = ["completed", "failed"][index % 2];

@@ -92,9 +92,9 @@ impl Live {
         .await
     }
 
-    /// Waits until a person must look at a payment. Returns the list of all such payments.
+    /// Waits until a payment needs manual review. Returns the list of all these payments.
     pub(crate) async fn reviews(&self, id: &str) -> String {
-        // The log costs less than the command.
+        // Reading the log is cheaper than the command.
         eventually(&format!("a manual review of {id}"), async || {
             let log = self.server.log();
             log.lines().any(|line| line.contains("needs manual review") && line.contains(id)).then_some(())

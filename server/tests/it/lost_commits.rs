@@ -1,4 +1,4 @@
-//! Commits that no standby has: a server never answers from one, because the promotion of the standby would undo it.
+//! Commits that no standby has. A server never answers from one, because the promotion of the standby would undo it.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const WAITING: &str = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'Sync
                        application_name = 'payments-server'";
 const COUNT: &str = "SELECT count(*) FROM payments.payment";
 
-/// A request that creates a payment under the key `order-2`, and its answer once there is one.
+/// Sends a request that creates a payment with the key `order-2`. Returns its future answer.
 fn create(server: &Server) -> JoinHandle<(StatusCode, Value)> {
     let request = server.request(Method::POST, "/payments").header("idempotency-key", "order-2");
     let request = request.json(&payment_of(&json!(20))).timeout(Duration::from_secs(20));
@@ -30,7 +30,7 @@ fn create(server: &Server) -> JoinHandle<(StatusCode, Value)> {
     })
 }
 
-/// Starts a create that waits for the missing standby, and returns it.
+/// Starts a create that waits for the missing standby. Returns its future answer.
 async fn waiting_create(pair: &Pair, server: &Server) -> JoinHandle<(StatusCode, Value)> {
     let creating = create(server);
     eventually("the commit to wait", async || (!run_sql(&pair.url_of("one"), WAITING).is_empty()).then_some(())).await;
@@ -69,7 +69,7 @@ async fn insist(server: &Server) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_comes_from_a_commit_that_a_restarted_primary_shows_and_no_standby_has() {
+async fn no_answer_comes_from_a_commit_that_only_a_restarted_primary_has() {
     let mut pair = Pair::start();
     let server = Server::start_with(&["--database-url", &pair.url()]);
     server.create(&payment_of(&json!(10))).await;
@@ -81,7 +81,7 @@ async fn no_answer_comes_from_a_commit_that_a_restarted_primary_shows_and_no_sta
     assert_nothing_is_answered(&server, Duration::from_secs(7)).await;
     assert_eq!(creating.await.unwrap().0, 503);
 
-    // With the standby the commit is as good as any other.
+    // Once the standby has it, the commit is like any other.
     pair.start_server("two");
     let begun = Instant::now();
     insist(&server).await;
@@ -91,7 +91,7 @@ async fn no_answer_comes_from_a_commit_that_a_restarted_primary_shows_and_no_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_whose_connection_broke_while_it_waited_for_a_standby_stays_unseen() {
+async fn a_commit_stays_invisible_if_its_connection_breaks_while_it_waits_for_a_standby() {
     let mut pair = Pair::start();
     let relay = Relay::start(pair.socket_of("one"), 1).await;
     let server = Server::start_with(&["--database-url", &relay.url("shop")]);
@@ -99,7 +99,7 @@ async fn a_commit_whose_connection_broke_while_it_waited_for_a_standby_stays_uns
     pair.crash_server("two");
     relay.hit_next_commit(Fault::Reset);
     let creating = waiting_create(&pair, &server).await;
-    // The server asks whether the commit happened, and reads go on as if it had not.
+    // The server checks whether the commit happened, and reads go on as if it had not.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(6) {
         assert_eq!(server.get("/payments").await["total"], 1, "after {:?}", begun.elapsed());
@@ -112,7 +112,7 @@ async fn a_commit_whose_connection_broke_while_it_waited_for_a_standby_stays_uns
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_cancelled_while_it_waits_for_a_standby_is_not_answered_as_done() {
+async fn a_write_cancelled_while_it_waits_for_a_standby_is_not_acknowledged() {
     let mut pair = Pair::start();
     let server = Server::start_with(&["--database-url", &pair.url()]);
     server.create(&payment_of(&json!(10))).await;
@@ -126,7 +126,7 @@ async fn a_write_cancelled_while_it_waits_for_a_standby_is_not_answered_as_done(
     assert_eq!(creating.await.unwrap().0, 503);
     server.assert_logs("the database warns");
 
-    // The primary is lost, and the commit with it. The key makes one payment on the promoted standby.
+    // The primary is lost, and with it the commit. The key makes one payment on the promoted standby.
     pair.crash_server("one");
     pair.start_server("two");
     assert_eq!(run_sql(&pair.url_of("two"), COUNT), "1");

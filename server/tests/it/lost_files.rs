@@ -1,4 +1,4 @@
-//! Journal files that are missing, damaged, or removed while the server runs. Access rights of the store's files.
+//! Journal files that are missing, damaged, or removed while the server runs. Also the permissions of the store's files.
 
 use std::{
     fs,
@@ -110,7 +110,7 @@ async fn a_store_without_its_only_journal_file_names_the_file_and_opens_once_it_
     fs::rename(&journal, &away).unwrap();
     let refused = text_of(&server.try_run(&["keys", "list"]));
     assert!(refused.contains(journal.to_str().unwrap()) && refused.contains("is missing"), "{refused}");
-    // It does not open without the journal directory either, nor without the list of files, as in earlier formats.
+    // The store opens neither without the journal directory nor without the list of files, as in earlier formats.
     fs::remove_dir(server.data().join("journal")).unwrap();
     let refused = text_of(&server.try_run(&["keys", "list"]));
     assert!(refused.contains("journal is missing"), "{refused}");
@@ -161,7 +161,7 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
     .await;
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".zst").unwrap().to_owned();
     server.run(&["check"]);
-    // After an orderly end, no start needs the archive.
+    // After a clean shutdown, no start needs the archive.
     assert!(server.terminate().success());
     server.restart();
 
@@ -183,7 +183,7 @@ async fn check_names_a_damaged_or_missing_archive_and_a_start_names_a_missing_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_or_killed_check_leaves_no_copy_behind() {
+async fn an_interrupted_or_killed_check_leaves_no_copy() {
     let mut server = Server::start();
     fill_a_journal_file(&server).await;
     let copies = |server: &Server| {

@@ -1,4 +1,4 @@
-//! `payments-server migrate` moves a store between a directory and a database, and loses nothing of it.
+//! `payments-server migrate` moves a store between a directory and a database without loss.
 
 use std::{
     fs,
@@ -26,14 +26,14 @@ fn command(from: &str, to: &str) -> Command {
     command
 }
 
-/// Moves a store. Returns how many records of each kind there are, and their digest.
+/// Moves a store. Returns the number of records of each kind, and their digest.
 fn moved(from: &str, to: &str) -> Value {
     let output = command(from, to).output().unwrap();
     assert!(output.status.success(), "{}", text_of(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What a command says that must fail.
+/// The message of a command that must fail.
 fn refused(mut command: Command) -> String {
     let output: Output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text_of(&output));
@@ -44,7 +44,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Creates a payment under a key. Returns whether the answer is a repeated one, and the answer's bytes.
+/// Creates a payment with a key. Returns whether the answer is a replay, and the answer's bytes.
 async fn create(live: &Live, key: &str) -> (bool, String) {
     let body = json!({"amount": 12.5, "currency": "BDT", "success_url": "https://shop.example/paid",
         "cancel_url": "https://shop.example/cart"});
@@ -54,7 +54,7 @@ async fn create(live: &Live, key: &str) -> (bool, String) {
     (answer.headers().contains_key("idempotent-replayed"), answer.text().await.unwrap())
 }
 
-/// What the server and its commands answer about everything but deliveries.
+/// The answers of the server and its commands about everything except deliveries.
 async fn answers(live: &Live) -> Vec<String> {
     let mut answers = Vec::new();
     for path in [
@@ -77,7 +77,7 @@ async fn answers(live: &Live) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_moved_to_a_database_and_back_answers_as_before_and_goes_on() {
+async fn a_store_moved_to_a_database_and_back_answers_as_before_and_stays_usable() {
     let mut live = Live::start("gateway-timeout = 1").await;
     let hanging = Receiver::start(Reply::Never).await;
     let hook = json!({"url": hanging.url(), "events": "*"});
@@ -116,7 +116,7 @@ async fn a_store_that_is_moved_to_a_database_and_back_answers_as_before_and_goes
     live.server.restart_on(Some(&database));
     assert_eq!(answers(&live).await, before);
     assert_eq!(create(&live, "order-1").await, (true, first.clone()));
-    // Every event of the payments reaches the endpoint now, signed with its secret.
+    // Now every event of the payments reaches the endpoint, signed with its secret.
     let about = |it: &crate::receiver::Received, id: &str| String::from_utf8_lossy(&it.body).contains(id);
     for id in [&opened, &refunded, &paid, &disputed] {
         let event = eventually("an event", async || receiver.received().into_iter().find(|it| about(it, id))).await;
@@ -146,7 +146,7 @@ async fn a_store_that_is_moved_to_a_database_and_back_answers_as_before_and_goes
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_in_use_filled_targets_and_damaged_sources_are_refused() {
+async fn a_store_in_use_a_filled_target_or_a_damaged_source_is_refused() {
     let mut server = Server::start();
     server.create(&payment_of(&json!(5))).await;
     let on_database = Server::start_with(&["--database-url", &Cluster::shared().new_database()]);
@@ -186,7 +186,7 @@ async fn stores_in_use_filled_targets_and_damaged_sources_are_refused() {
     let damaged = says(&database, text(&empty));
     assert!(damaged.contains("the source is damaged: ") && damaged.contains("check"), "{damaged}");
     run_sql(&database, REPAIR);
-    // The same through the environment; the target remembers that it was begun.
+    // The same works through the environment. The target remembers that the migration was begun.
     let mut by_environment = Command::new(BINARY);
     by_environment.arg("migrate").env("PAYMENTS_FROM", &database).env("PAYMENTS_TO", text(&empty));
     let output = by_environment.output().unwrap();
@@ -222,7 +222,7 @@ const PAYMENTS: usize = 400;
 /// How often a migration is killed before it ends.
 const KILLS: u32 = 8;
 
-/// Kills a process after a time, unless it ends before: the time was measured while other tests ran.
+/// Kills a process after a time, unless it ends earlier: the time was measured while other tests ran.
 fn end_after(process: &mut Child, time: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < time && process.try_wait().unwrap().is_none() {
@@ -231,7 +231,7 @@ fn end_after(process: &mut Child, time: Duration) {
     let _ = process.kill();
 }
 
-/// Kills migrations at later and later moments. Returns how many of them went on with an earlier one.
+/// Kills migrations later and later. Returns how many of them continued an earlier one.
 fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -> usize {
     let mut resumed = 0;
     for nth in 0..KILLS {
@@ -247,7 +247,7 @@ fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_that_is_killed_at_any_moment_goes_on_and_ends_with_the_same_records() {
+async fn a_migration_killed_at_any_moment_continues_and_ends_with_the_same_records() {
     let server = filled().await;
     let data = server.data();
     let (whole, database) = (Cluster::shared().new_database(), Cluster::shared().new_database());
@@ -255,7 +255,7 @@ async fn a_migration_that_is_killed_at_any_moment_goes_on_and_ends_with_the_same
     let expected = moved(text(&data), &whole);
     let takes = begun.elapsed();
     assert_eq!(expected["records"]["payment"], PAYMENTS);
-    // One more is that of the endpoint.
+    // One more response is the endpoint's.
     assert_eq!(expected["records"]["response"], PAYMENTS + 1);
     assert!(killed_and_resumed(text(&data), &database, &expected, takes) > 0);
 
@@ -263,13 +263,13 @@ async fn a_migration_that_is_killed_at_any_moment_goes_on_and_ends_with_the_same
     assert_eq!(moved(&whole, text(&directory.path().join("whole"))), expected);
     let to = directory.path().join("data");
     assert!(killed_and_resumed(&database, text(&to), &expected, begun.elapsed()) > 0);
-    // What is done stays done.
+    // A finished migration stays finished.
     assert_eq!(moved(&database, text(&to)), expected);
     let restored = Server::try_start_on(directory).map_err(|(_, log)| log).unwrap();
     assert_eq!(restored.get("/payments").await["total"], PAYMENTS);
 }
 
-/// Kills migrations to new targets until one is killed in the middle. Returns its target.
+/// Kills migrations to new targets until one is killed midway. Returns its target.
 fn cut_off(from: &str, new_target: impl Fn() -> String, takes: Duration) -> String {
     let begun = Instant::now();
     loop {
@@ -279,7 +279,7 @@ fn cut_off(from: &str, new_target: impl Fn() -> String, takes: Duration) -> Stri
         process.wait().unwrap();
         let check = if to.starts_with('/') { "--data-dir" } else { "--database-url" };
         let said = text_of(&Command::new(BINARY).args(["check", check, &to]).output().unwrap());
-        // The few records before the payments are always the same.
+        // The few records that come before the payments are always the same.
         if said.contains("holds only a part") && !said.contains(" 0 records") {
             return to;
         }
@@ -300,7 +300,7 @@ fn refused_by_all(store: [&str; 2], from: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_found() {
+async fn a_part_of_a_store_does_not_open_and_a_change_of_the_source_is_detected() {
     let mut server = filled().await;
     let (data, directory) = (server.data(), tempfile::tempdir().unwrap());
     let (whole, begun) = (Cluster::shared().new_database(), Instant::now());
@@ -317,7 +317,7 @@ async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_f
     refused_by_all(["--data-dir", &to], "the database test_");
     assert_eq!(moved(&whole, &to), expected);
 
-    // A payment that was moved changes, and a new one comes.
+    // A moved payment changes, and a new payment arrives.
     server.restart();
     let page = PAYMENTS - PAYMENTS / 4;
     let oldest = server.get(&format!("/payments?status=pending&limit=1&page={page}")).await;
@@ -329,7 +329,7 @@ async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_f
     let differs = refused(command(text(&data), &database));
     let named = format!("the first is the payment {oldest}, which differs");
     assert!(differs.contains(&named) && differs.contains("empty the target"), "{differs}");
-    // Another store never goes on with it.
+    // A migration from another store never continues it.
     let other = Server::start();
     let (mut other, other_data) = (other, directory.path().join("other"));
     assert!(other.terminate().success());
@@ -338,7 +338,7 @@ async fn nobody_opens_a_part_of_a_store_and_a_source_that_changed_meanwhile_is_f
     assert!(mixed.contains("holds a part of") && mixed.contains(text(&data)), "{mixed}");
 }
 
-/// A live payment more, made by a server on a store that was moved before.
+/// Makes another live payment, on a server whose store was moved before.
 async fn goes_on(server: &mut Server) -> String {
     server.restart();
     let payment = server.create(&payment_of(&json!(8))).await;
@@ -347,7 +347,7 @@ async fn goes_on(server: &mut Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_that_is_run_again_after_its_source_went_on_says_so_and_moves_nothing() {
+async fn a_finished_migration_that_is_run_again_moves_nothing_and_reports_later_changes() {
     let mut server = Server::start();
     server.create(&payment_of(&json!(7))).await;
     assert!(server.terminate().success());
@@ -368,7 +368,7 @@ async fn a_migration_that_is_run_again_after_its_source_went_on_says_so_and_move
         assert!(count(&said) >= 2, "the payment and its event: {said}");
     }
 
-    // The other way: the database was moved, and serves on.
+    // The other direction: the database was moved, and is still in use.
     let (directory, on_database) = (tempfile::tempdir().unwrap(), Cluster::shared().new_database());
     let mut server = Server::start_with(&["--database-url", &on_database]);
     server.create(&payment_of(&json!(9))).await;

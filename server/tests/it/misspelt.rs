@@ -54,7 +54,7 @@ async fn flat_customer_fields_are_read_and_must_not_contradict_the_nested_ones()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_whose_amount_is_not_understood_gives_nothing_back() {
+async fn a_refund_with_an_unreadable_amount_refunds_nothing() {
     let live = Live::start("gateway-timeout = 1").await;
     let id = live.paid(12.5, "USD").await;
     let refund = |query: &str| live.request(Method::POST, &format!("/payments/{id}/refund{query}"));

@@ -14,7 +14,7 @@ use crate::{
 const ALERTS: &str = include_str!("../../monitoring/alerts.yml");
 const DASHBOARD: &str = include_str!("../../monitoring/dashboard.json");
 
-/// The outcomes of deliveries that the alerts select, and success.
+/// The outcomes of deliveries in the alerts, and success.
 const OUTCOMES: [&str; 3] = ["Success", "Refused", "Unanswered"];
 
 /// The PromQL expressions of a JSON document at every depth.
@@ -45,7 +45,7 @@ fn promtool(arguments: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_has_every_metric_that_the_alerts_and_the_dashboard_name() {
+async fn a_server_has_every_metric_of_the_alerts_and_the_dashboard() {
     let live = Live::start("").await;
     let client = live.server.client();
     let (accepts, refuses) = (Receiver::ok().await, Receiver::start(Reply::InTurn(vec![StatusCode::GONE])).await);
@@ -69,7 +69,7 @@ async fn a_server_has_every_metric_that_the_alerts_and_the_dashboard_name() {
     for named in metrics_in(ALERTS).union(&metrics_in(&shown)) {
         assert!(served.contains(named), "/metrics has no {named}");
     }
-    // The values of labels that they select.
+    // The label values that they select.
     for label in ["route=\"/api/v1/payments\"", "method=\"POST\"", "status=\"201\"", "gateway=\"bkash\""] {
         assert!(text.contains(label), "/metrics has no {label}");
     }
@@ -79,7 +79,7 @@ async fn a_server_has_every_metric_that_the_alerts_and_the_dashboard_name() {
 fn promtool_accepts_the_alerts_and_the_dashboard_and_the_alerts_fire_as_tested() {
     promtool(&["check", "rules", "alerts.yml"]);
     promtool(&["test", "rules", "alerts_test.yml"]);
-    // Each expression of the dashboard as a rule. YAML includes JSON.
+    // Test each expression of the dashboard as a rule. JSON is valid YAML.
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let rule = |(nth, text): (usize, &str)| json!({"record": format!("dashboard:{nth}"), "expr": text.replace("$__rate_interval", "5m")});
     let rules: Vec<Value> = expressions(&dashboard).into_iter().enumerate().map(rule).collect();

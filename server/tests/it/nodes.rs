@@ -1,4 +1,4 @@
-//! A directory of PostgreSQL servers, and a shell in it. They end with the process of the tests, however that ends.
+//! A directory of PostgreSQL servers, and a shell in it. They end when the test process ends, in any way.
 
 use std::{
     fs,
@@ -9,7 +9,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Runs the lines of its standard input, and stops all servers at its end. As root it runs as the package's user.
+/// Runs the lines of its standard input, and stops all servers when the input ends. If root runs the tests, it runs as the
+/// package's user.
 const SCRIPT: &str = r#"
 directory=$1
 if [ "$(id -u)" = 0 ]; then
@@ -25,7 +26,7 @@ while read -r line; do
 done
 "#;
 
-/// The data directories of servers, one in each folder, and their sockets.
+/// The data directories of servers, each in its own folder, and their sockets.
 pub(crate) struct Nodes {
     pub(crate) directory: PathBuf,
     lines: ChildStdin,
@@ -35,10 +36,10 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Makes the directory. Lines may call `functions` of the shell.
+    /// Creates the directory. Lines may call the shell `functions`.
     pub(crate) fn new(functions: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        // The name of a socket has little room.
+        // The path of a socket must be short.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = PathBuf::from(format!("/tmp/payments-nodes-{}-{number}", std::process::id()));
         fs::create_dir(&directory).unwrap();
@@ -58,7 +59,7 @@ impl Nodes {
         assert_eq!(answer.trim_end(), "done", "{line}");
     }
 
-    /// The URL of a database on whichever of the servers at these ports accepts writes.
+    /// The URL of a database. It leads to the server at these ports that accepts writes.
     pub(crate) fn url(&self, ports: &[u16], database: &str) -> String {
         let directory = self.directory.display().to_string().replace('/', "%2F");
         let hosts = ports.iter().map(|port| format!("{directory}:{port}")).collect::<Vec<_>>().join(",");

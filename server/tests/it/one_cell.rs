@@ -1,4 +1,4 @@
-//! Every transaction that a server makes on a database names one cell, so that cells can be on different nodes.
+//! Every transaction of a server on a database concerns one cell, so that cells can be on different nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use crate::{
     server::{BINARY, Server, eventually, payment_of, text_of},
 };
 
-/// What no cell has: settings, the barrier, the clock, and what the role may do.
+/// Statements that concern no cell: settings, the barrier, the clock, and the role's privileges.
 const OF_NO_CELL: [&str; 9] = [
     "SET ",
     "SELECT set_config",
@@ -28,7 +28,7 @@ const OF_NO_CELL: [&str; 9] = [
     "ROLLBACK",
 ];
 
-/// The transactions of a log, each with the cells that it names and its statements. A line of the log begins with its process.
+/// The transactions of a log, each with its cells and its statements. A line of the log begins with the process's number.
 fn transactions(log: &str) -> Vec<(BTreeSet<String>, Vec<String>)> {
     let (mut done, mut open) = (Vec::new(), BTreeMap::<String, (BTreeSet<String>, Vec<String>)>::new());
     let mut begun = BTreeSet::new();
@@ -47,7 +47,7 @@ fn transactions(log: &str) -> Vec<(BTreeSet<String>, Vec<String>)> {
             }
         } else if let Some(parameters) = rest.strip_prefix("DETAIL:  parameters: $1 = '") {
             let (cells, statements) = open.entry(process.to_owned()).or_default();
-            // The first parameter of each statement about a cell is its number.
+            // The first parameter of each statement about a cell is the cell's number.
             if statements.last().is_some_and(|sql| sql.contains("cell = $1")) {
                 cells.extend(parameters.split('\'').next().map(str::to_owned));
             }
@@ -60,7 +60,7 @@ fn transactions(log: &str) -> Vec<(BTreeSet<String>, Vec<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_transaction_of_a_story_names_one_cell() {
+async fn every_transaction_of_a_payments_life_names_one_cell() {
     let cluster = Cluster::start(&["log_statement=all", "log_line_prefix=%p "]);
     let database = cluster.new_database();
     let mut merchants = Vec::new();
@@ -92,7 +92,7 @@ async fn every_transaction_of_a_story_names_one_cell() {
             call(Method::GET, path, &json!({})).await;
         }
     }
-    // `payment.created` and `payment.completed` of each.
+    // Each merchant gets `payment.created` and `payment.completed`.
     eventually("every event", async || (receiver.received().len() >= 2 * merchants.len()).then_some(())).await;
     assert!(server.metrics().await.contains("payments_outbox_deliveries"));
 

@@ -80,7 +80,7 @@ const ELSEWHERE: [&str; 4] = ["408", "429", "500", "503"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_response_matches_the_openapi_document_and_every_documented_status_occurs() {
-    // The rate-limit headers exist only with limits.
+    // Responses have rate-limit headers only if there are limits.
     let mut limits = vec!["--rate-limit", "1000000", "--keyless-rate-limit", "1000000"];
     limits.extend(["--max-webhook-endpoints", "1"]);
     let live = Live::start_with("gateway-timeout = 1", &limits).await;

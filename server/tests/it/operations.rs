@@ -27,7 +27,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
     server.keyless(Method::GET, "/no/such/path/4711").send().await.unwrap();
     let text = eventually("three deliveries", async || {
         let text = server.metrics().await;
-        // The metric counts a delivery a moment before it leaves the outbox.
+        // The metric counts a delivery just before the delivery leaves the outbox.
         let is_made = text.contains("payments_deliveries_total{outcome=\"Success\"} 3");
         (is_made && text.contains("payments_outbox_deliveries 0\n")).then_some(text)
     })
@@ -51,7 +51,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
     }
     assert!(metric::<f64>(&text, "payments_commit_sync_seconds_count") >= 4.0);
     assert!(metric::<f64>(&text, "payments_commit_batch_changes_sum") >= 4.0);
-    // Digits alone may be part of a time.
+    // The digits alone could be part of a time.
     assert!(!text.contains("/4711") && !text.contains(paid["id"].as_str().unwrap()), "no label holds a path");
     assert!(text.ends_with("# EOF\n"));
 
@@ -63,7 +63,7 @@ async fn metrics_count_requests_commits_deliveries_and_payments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_public_server_serves_metrics_only_on_their_own_address() {
+async fn a_public_server_serves_metrics_only_at_a_separate_address() {
     // Requests from a local proxy without forwarding headers look local.
     let status = async |server: &Server| server.keyless(Method::GET, "/metrics").send().await.unwrap().status();
     let public = Server::start_with(&["--base-url", "https://pay.example"]);

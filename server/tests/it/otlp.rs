@@ -1,4 +1,4 @@
-//! OpenTelemetry traces by OTLP, from a request to its webhook. The feature `otlp` has them.
+//! OpenTelemetry traces by OTLP, from a request to its webhook, with the feature `otlp`.
 
 use std::sync::{Arc, Mutex};
 
@@ -53,7 +53,7 @@ fn start(collector: &Collector) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trace_leads_from_a_request_by_its_commit_to_its_webhook() {
+async fn a_trace_leads_from_a_request_through_its_commit_to_its_webhook() {
     let (collector, receiver) = (Collector::start().await, Receiver::ok().await);
     let server = start(&collector);
     receiver.subscribe(&server.client()).await;

@@ -1,4 +1,4 @@
-//! Text from outside in terminals, tables and logs: it makes no rows and moves no cursor.
+//! Text from outside in terminals, tables and logs. It adds no lines and moves no cursor.
 
 use std::process::{Command, Stdio};
 
@@ -20,7 +20,7 @@ async fn created(server: &Server, name: &str, value: Value) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_phone_number_is_stored_plain_and_found_by_what_was_sent() {
+async fn a_phone_number_is_stored_in_plain_form_and_found_in_its_sent_form() {
     let server = Server::start();
     for (sent, stored) in [
         ("+880 (0) 1712\u{2011}345678", "+880 1712-345678"),
@@ -78,7 +78,7 @@ async fn a_name_is_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateways_or_an_operators_text_makes_no_row_and_moves_no_cursor() {
+async fn text_of_a_gateway_or_an_operator_adds_no_line_and_moves_no_cursor() {
     let live = Live::start("").await;
     let server = &live.server;
     let mut body = payment_of(&json!(750));
@@ -113,7 +113,7 @@ async fn a_gateways_or_an_operators_text_makes_no_row_and_moves_no_cursor() {
 }
 
 #[test]
-fn an_error_quotes_what_it_got_without_obeying_it() {
+fn an_error_quotes_its_input_with_control_characters_escaped() {
     let hostile = "dir\u{1b}[2J\n\u{202e}name";
     let output =
         Command::new(BINARY).args(["keys", "list", "--data-dir", hostile]).stdin(Stdio::null()).output().unwrap();
@@ -122,7 +122,7 @@ fn an_error_quotes_what_it_got_without_obeying_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_gets_an_export_without_what_it_would_obey() {
+async fn an_export_to_a_terminal_has_no_control_characters() {
     let server = Server::start();
     let hostile = "\u{1b}[2J\u{202e}\u{9b}tea";
     created(&server, "description", json!(hostile)).await;
@@ -141,7 +141,7 @@ async fn a_terminal_gets_an_export_without_what_it_would_obey() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_table_has_its_columns_and_one_for_spreadsheets_its_mark() {
+async fn an_empty_table_has_its_columns_and_for_spreadsheets_a_byte_order_mark() {
     let server = Server::start();
     for (records, first) in [
         ("payments", "id,createdAt,paidAt,"),

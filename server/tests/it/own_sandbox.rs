@@ -1,4 +1,4 @@
-//! What a test key does with its own sandbox: it empties it, and moves its time.
+//! A test key empties its own sandbox, and advances its time.
 
 use std::{
     io::Write,
@@ -33,7 +33,7 @@ async fn total(client: &Client) -> u64 {
     client.payments().list().await.unwrap().total.unwrap()
 }
 
-/// Two test keys and a live key of one workspace, and a test key of another one.
+/// Two test keys and a live key of one workspace, and a test key of another.
 fn keys(server: &Server) -> [Client; 4] {
     let [one, other] = ["Shop", "Other"].map(|name| server.run_for_line(&["workspaces", "create", "--name", name]));
     let key = |workspace: &str, environment: &str| {
@@ -120,16 +120,16 @@ async fn the_time_of_one_sandbox_moves(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_time_of_one_sandbox_moves_on_a_directory() {
+async fn the_time_of_only_one_sandbox_advances_on_a_directory() {
     the_time_of_one_sandbox_moves(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_time_of_one_sandbox_moves_on_postgresql() {
+async fn the_time_of_only_one_sandbox_advances_on_postgresql() {
     the_time_of_one_sandbox_moves(Engine::Postgres).await;
 }
 
-/// The only delivery of a client, when it waits for its next attempt after this many attempts.
+/// Waits until a client's only delivery has had this many attempts and waits for the next.
 async fn waiting_after(client: &Client, attempts: u32) -> Delivery {
     eventually("the delivery to wait", || async {
         let delivery = client.webhooks().deliveries().await.unwrap().items.pop()?;
@@ -157,7 +157,7 @@ async fn the_retries_of_one_sandbox_come_sooner(engine: Engine) {
     assert_eq!(wait(&first) - wait(&second), 1_000);
     assert_eq!(advance(3_600).await, 1);
 
-    // Five to six minutes later.
+    // Advance the time by five to six minutes.
     let second = waiting_after(&shop, 2).await;
     assert_eq!(advance(240).await, 1);
     assert_eq!(wait(&second) - wait(&waiting_after(&shop, 2).await), 240_000);
@@ -176,17 +176,17 @@ async fn the_retries_of_one_sandbox_come_sooner(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_retries_of_one_sandbox_come_sooner_on_a_directory() {
+async fn the_retries_of_only_one_sandbox_come_sooner_on_a_directory() {
     the_retries_of_one_sandbox_come_sooner(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_retries_of_one_sandbox_come_sooner_on_postgresql() {
+async fn the_retries_of_only_one_sandbox_come_sooner_on_postgresql() {
     the_retries_of_one_sandbox_come_sooner(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shared_sandbox_and_live_records_are_left_alone() {
+async fn a_shared_sandbox_and_live_records_stay_unchanged() {
     let public = Server::start_with(&["--sandbox", "--base-url", "https://pay.example"]);
     let live = public.new_key("Shop", "live");
     for (key, named) in [("sk_test_demo", "use a test key of your own"), (&*live, "this is a live key")] {

@@ -1,4 +1,4 @@
-//! Root's commands on the store of a service that has a user of its own.
+//! Root's commands on the store of a service that has its own user.
 
 use std::{
     fs,
@@ -11,16 +11,17 @@ use serde_json::json;
 
 use crate::server::{BINARY, SANDBOX_KEY, eventually, files_under, launch, payment_of, text_of, try_launch};
 
-/// The service's user, which has no name.
+/// The id of the service's user, which has no name.
 const SERVICE: u32 = 65_532;
 
-/// A directory in which the service's user may do everything, with the program in it.
+/// A directory in which the service's user may do everything. It contains the program.
 fn place() -> (tempfile::TempDir, PathBuf) {
     assert_eq!(fs::metadata("/proc/self").unwrap().uid(), 0, "run this test as root");
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = directory.path().join("payments-server");
-    // By another process: a program that this one has open to write cannot be run, and a thread that starts a child passes it on.
+    // Another process copies it: a program that this process has open for writing cannot be run, and a thread that starts a
+    // child would pass the open file on.
     assert!(Command::new("cp").args([BINARY.as_ref(), &*program]).status().unwrap().success());
     let data = directory.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -47,7 +48,7 @@ fn assert_all_are_the_services(directory: &Path) {
 }
 
 #[tokio::test]
-async fn no_command_of_roots_leaves_a_file_of_roots_in_a_stopped_services_store() {
+async fn no_command_by_root_leaves_a_file_of_root_in_a_stopped_services_store() {
     let (directory, program) = place();
     let data = directory.path().join("data");
     let begun = as_root(&program, &["workspaces", "create", "--name", "First"], &data);
@@ -68,7 +69,7 @@ async fn no_command_of_roots_leaves_a_file_of_roots_in_a_stopped_services_store(
     ] {
         let (mut service, url) = launch(as_service(&program), directory.path(), "127.0.0.1:0", &[]);
         create(&url).await;
-        // As a running server, by its socket.
+        // Also on a running server, by its socket.
         let asked = as_root(&program, &["keys", "list"], &data);
         assert!(asked.status.success(), "{}", text_of(&asked));
         service.kill().unwrap();
@@ -77,7 +78,7 @@ async fn no_command_of_roots_leaves_a_file_of_roots_in_a_stopped_services_store(
         assert_eq!(done.status.success(), command[1..] != ["revoke", "key_unknown"], "{}", text_of(&done));
         assert_all_are_the_services(&data);
     }
-    // Also the server itself, started by root to look what is wrong.
+    // Also the server itself, started by root to investigate a problem.
     let (mut by_hand, url) = launch(Command::new(&program), directory.path(), "127.0.0.1:0", &[]);
     create(&url).await;
     by_hand.kill().unwrap();
@@ -93,7 +94,7 @@ async fn no_command_of_roots_leaves_a_file_of_roots_in_a_stopped_services_store(
 }
 
 #[tokio::test]
-async fn a_store_with_a_file_of_another_user_is_refused_with_the_files_name_and_what_to_do() {
+async fn a_store_with_another_users_file_is_refused_with_its_name_and_advice() {
     let (directory, program) = place();
     let data = directory.path().join("data");
     let (mut service, _) = launch(as_service(&program), directory.path(), "127.0.0.1:0", &[]);

@@ -26,9 +26,9 @@ fn the_systemd_unit_has_an_exposure_below_2() {
 }
 
 #[test]
-fn a_server_starts_with_the_packaged_settings_and_with_those_that_they_suggest() {
+fn a_server_starts_with_the_packaged_settings_and_with_the_suggested_ones() {
     let settings = fs::read_to_string(packaged("payments.toml")).unwrap();
-    // A suggestion is a comment of one word and an equals sign, or of a section.
+    // A suggestion is a comment with one word and an equals sign, or with a section.
     let suggestion = |line: &str| {
         let text = line.strip_prefix("# ")?;
         let is_setting = text.starts_with('[') || text.split_once(" = ").is_some_and(|(name, _)| !name.contains(' '));
@@ -47,7 +47,7 @@ fn a_server_starts_with_the_packaged_settings_and_with_those_that_they_suggest()
     }
 }
 
-/// A command that sees nothing but this folder, as the container's user where this process may change it.
+/// A command that sees only this folder. It runs as the container's user if this process may change its user.
 fn within(root: &Path) -> Command {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let mut command = Command::new(if is_root { "chroot" } else { "unshare" });
@@ -65,7 +65,7 @@ async fn the_containers_files_are_all_that_a_server_needs() {
     let root = directory.path().join("root");
     let filled = Command::new(packaged("root")).arg(BINARY).arg(&root).output().unwrap();
     assert!(filled.status.success(), "{}", text_of(&filled));
-    // Others may enter the folders above it.
+    // Other users may enter the folders above it.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let run = |verb: &str| {
@@ -84,7 +84,7 @@ async fn the_containers_files_are_all_that_a_server_needs() {
     assert_eq!(payment.status(), StatusCode::CREATED);
 }
 
-/// Runs a program that must succeed. Returns what it printed, and that it warned of nothing.
+/// Runs a program that must succeed without a warning. Returns its output.
 fn quiet(program: &str, arguments: &[&Path]) -> String {
     let output = Command::new(program).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program} is needed; ./test installs it: {error}"));
@@ -130,7 +130,7 @@ async fn the_debian_package_has_a_server_with_its_manual_and_completions() {
         quiet("sh", &["-n".as_ref(), &root.join("DEBIAN").join(script)]);
     }
 
-    // Each page is clean, and the first one names the others.
+    // Each page is without errors, and the first page names the others.
     let man = root.join("usr/share/man/man1");
     let mut pages: Vec<_> = fs::read_dir(&man).unwrap().map(|entry| entry.unwrap().path()).collect();
     quiet("gunzip", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());

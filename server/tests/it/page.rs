@@ -177,7 +177,7 @@ async fn the_page_and_the_receipt_show_the_order_and_never_the_metadata() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_page_says_how_long_the_customer_has() {
+async fn an_open_page_shows_the_time_left() {
     let server = Server::start_with(&["--session-ttl", "90"]);
     let (path, payment) = new_payment(&server, &payment_of(&json!(5))).await;
     let expires_at = server.get(&path).await["expiresAt"].clone();
@@ -328,7 +328,7 @@ async fn the_page_with_its_assets_is_smaller_than_15_kilobytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_bangla_page_has_bangla_digits_and_dates_and_dollars_have_no_dhaka_time() {
+async fn the_bangla_page_has_bangla_digits_and_dates_and_dhaka_time_only_for_taka() {
     let server = Server::start();
     let page_of = async |currency: &str, language: &str, status: Option<&str>| {
         let mut body = payment_of(&json!(1250));

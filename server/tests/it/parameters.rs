@@ -1,5 +1,5 @@
-//! Names of query parameters and fields: known in both cases, from one table, and never ignored where that answers with
-//! everything.
+//! Names of query parameters and fields. Both cases are known, the names come from one table, and an unknown name is never
+//! ignored if the answer would then have everything.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ async fn refused(request: RequestBuilder) -> Value {
     body["message"].take()
 }
 
-/// The document, whose operations are the tables.
+/// The OpenAPI document. Its operations are the tables.
 async fn document(server: &Server) -> Value {
     server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap()
 }
 
-/// The operations of the API that need a key, or those that need none: path, method and description.
+/// The API's operations that need a key, or those that need none: path, method and description.
 fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths.flat_map(|(path, methods)| {
@@ -46,7 +46,7 @@ fn in_snake_case(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_under_another_name_never_answers_with_everything() {
+async fn a_misspelt_filter_never_returns_everything() {
     let server = Server::start();
     server.create(&payment_of(&json!(5))).await;
     for (path, wrong, rest) in [
@@ -90,7 +90,7 @@ async fn a_filter_under_another_name_never_answers_with_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_parameter_twice_is_refused_in_either_case() {
+async fn a_repeated_parameter_is_refused_in_both_cases() {
     let server = Server::start();
     for (path, name) in [
         ("/payments?status=failed&status=completed", "status"),
@@ -122,7 +122,7 @@ async fn every_parameter_of_the_document_is_read_in_both_cases() {
                 let answer = server.request(Method::GET, &format!("{path}?{given}=%20")).send().await.unwrap();
                 let status = answer.status().as_u16();
                 match name {
-                    // An unknown language is none.
+                    // An unknown language counts as missing.
                     "lang" => assert_eq!(status, 200, "{path} {given}"),
                     "webhookId" => assert_eq!(status, 404, "{path} {given}"),
                     _ => {
@@ -143,7 +143,7 @@ async fn every_parameter_of_the_document_is_read_in_both_cases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_keyless_routes_and_gateway_returns_ignore_what_trackers_add() {
+async fn pages_keyless_routes_and_gateway_returns_ignore_trackers_parameters() {
     let live = Live::start("gateway-timeout = 1").await;
     let id = live.server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();
     for path in ["/", "/docs", "/dashboard", "/healthz", "/api/v1/openapi.json"] {
@@ -164,7 +164,7 @@ async fn pages_keyless_routes_and_gateway_returns_ignore_what_trackers_add() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_said_about_parameters_to_a_key_that_is_unknown_or_may_not_read_or_by_another_method() {
+async fn errors_about_parameters_come_only_after_key_permission_and_method_are_checked() {
     let server = Server::start();
     let answer = server.keyless(Method::GET, "/api/v1/payments?statuss=failed").send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
@@ -177,7 +177,7 @@ async fn nothing_is_said_about_parameters_to_a_key_that_is_unknown_or_may_not_re
     assert_eq!(create.send().await.unwrap().status(), StatusCode::CREATED);
 }
 
-/// The fields of an operation's body.
+/// The fields of an operation's request body.
 fn fields<'d>(document: &'d Value, operation: &Value) -> Option<&'d Map<String, Value>> {
     let schema = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str()?;
     document.pointer(&format!("{}/properties", &schema[1..])).unwrap().as_object()
@@ -198,7 +198,7 @@ async fn each_body_knows_exactly_the_fields_of_its_schema() {
         let path = path.replace("{id}", &test);
         let mut known = BTreeSet::new();
         for name in names.iter().copied() {
-            // Nothing happens: if the name is not near one, the other field is wrong.
+            // The request has no effect: if the name is not close to a known one, the other field is wrong.
             let mut body: Map<_, _> = documented.keys().map(|field| (field.clone(), json!([{"": []}]))).collect();
             body.insert(format!("{name}x"), json!(1));
             let request = server.keyless(method.clone(), &path).bearer_auth(SANDBOX_KEY);

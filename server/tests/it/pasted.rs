@@ -1,4 +1,4 @@
-//! What people paste and programs encode: each refusal says what is wrong with it.
+//! Pasted text and unusual encodings. Each refusal says what is wrong.
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn with(rest: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_a_character_is_refused_by_the_name_of_its_field() {
+async fn half_a_character_is_refused_with_the_name_of_its_field() {
     let server = Server::start();
     for (rest, sentence) in [
         (r#""customer":{"name":"Asha \ud83c"}"#, format!("customer.name has {HALF}")),
@@ -37,7 +37,7 @@ async fn half_a_character_is_refused_by_the_name_of_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_number_in_quotes_and_white_space_around_a_url_are_named() {
+async fn errors_name_a_number_in_quotes_and_white_space_around_a_url() {
     let server = Server::start();
     let fault_of = async |name: &str, value: Value| {
         let mut body = payment_of(&json!(5));
@@ -69,9 +69,9 @@ async fn a_number_in_quotes_and_white_space_around_a_url_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compressed_body_is_refused_as_that() {
+async fn a_compressed_body_is_refused_as_compressed() {
     let server = Server::start();
-    // What `gzip` writes, cut.
+    // The beginning of a file that `gzip` wrote.
     let compressed = vec![0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 0x03, 0xab, 0x56];
     let said = refused(&server, compressed).await;
     assert_eq!(said, json!(["body must be UTF-8; it is compressed by gzip, send it as it is"]));
@@ -88,7 +88,7 @@ async fn a_compressed_body_is_refused_as_that() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_workspace_has_a_slug_of_its_own_in_latin_letters() {
+async fn each_workspace_has_its_own_slug_in_latin_letters() {
     let server = Server::start();
     let mut slugs = Vec::new();
     for name in ["রহিম অ্যান্ড সন্স", "ঢাকা ক্যাফে", "Rahim & Sons", "Rahim Sons", "!!!", "???"]
@@ -115,7 +115,7 @@ async fn found(server: &Server, list: &str, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_by_time_takes_dates_any_offset_with_a_bare_plus_and_the_end_of_9999() {
+async fn a_time_filter_accepts_dates_any_offset_a_bare_plus_and_the_end_of_9999() {
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(5))).await;
     let simulate = format!("/api/v1/checkout/{}/simulate", payment["id"].as_str().unwrap());
@@ -152,7 +152,7 @@ async fn a_filter_by_time_takes_dates_any_offset_with_a_bare_plus_and_the_end_of
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plus_in_a_filter_finds_what_it_names() {
+async fn a_filter_with_a_plus_finds_its_payments() {
     let server = Server::start();
     let mut body = payment_of(&json!(5));
     body["customer"] = json!({"email": "asha+shop@example.com", "phone": "+1 212-555-0100"});

@@ -96,7 +96,7 @@ async fn a_wrong_payment_method_for_a_live_payment_returns_400_and_names_the_rig
         assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([sentence])), "{method}");
     }
     assert!(live.bkash.program().books().is_empty(), "no gateway was called");
-    // USD accepts mfs, the default method, and charges a card.
+    // USD accepts `mfs`, the default method, but the customer pays by card.
     for (id, method) in [(&bdt, "mfs"), (&usd, "mfs"), (&usd, "card")] {
         assert_eq!(pay(&live.server, id, &json!({"paymentMethod": method})).await.0, StatusCode::OK);
     }

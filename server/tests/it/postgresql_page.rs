@@ -1,9 +1,9 @@
-//! The operators' page of PostgreSQL, followed from its first block to its last: on a cluster, with the page's roles, which take
-//! payments.
+//! The operators' page about PostgreSQL, followed from its first block to its last. It runs on a cluster with the page's
+//! roles, and takes payments.
 //!
-//! Some things differ from an operator's machine. The cluster is the test's own, with its files in one folder, so its paths and
-//! ports stand for Debian's, and small programs for `sudo`, `pg_createcluster` and `pg_ctlcluster`. The passwords are the page's
-//! dots. Blocks that need more machines are not run; other tests cover their ground.
+//! Some things differ from an operator's machine. The cluster is the test's own, with its files in one folder. So its paths
+//! and ports replace Debian's, and small programs replace `sudo`, `pg_createcluster` and `pg_ctlcluster`. The passwords are
+//! the page's dots. Blocks that need more machines are not run; other tests cover them.
 
 use std::{
     fs,
@@ -26,15 +26,16 @@ use crate::{
     server::{BINARY, SANDBOX_KEY, payment_of, text_of},
 };
 
-/// What blocks that are not run contain, each with the reason.
+/// The text by which blocks that are not run are recognised, each with the reason.
 const NOT_RUN: [(&str, &str); 3] = [
     ("scope: payments", "Patroni's settings need etcd and three nodes; `failover` promotes standbys without it"),
     ("10.0.0.1", "needs Patroni's nodes; `failover` has such a URL"),
     ("standby.example", "needs a standby; `database` reads one as a role that may only read"),
 ];
-/// The moment on the page to which a restore goes.
+/// The moment on the page to which a restore returns.
 const MOMENT: &str = "2026-11-22 21:57:43+00";
-/// What `pg_createcluster`, `pg_ctlcluster` and `sudo` do here. `$directory`, `$restored` and `$as_postgres` are set before.
+/// The programs `pg_createcluster`, `pg_ctlcluster` and `sudo` of this test. `$directory`, `$restored` and `$as_postgres` are
+/// set before.
 const PROGRAMS: [(&str, &str); 3] = [
     ("sudo", "[ \"$1\" = -u ] || exec \"$@\"\nshift 2\nPGUSER=postgres exec $as_postgres \"$@\""),
     ("pg_createcluster", "cd $directory && $as_postgres mkdir -m 700 restored && $as_postgres mkdir restored.d"),
@@ -50,7 +51,7 @@ struct Operator {
     directory: TempDir,
     port: u16,
     restored: u16,
-    /// The time that stands for the page's moment.
+    /// The time that replaces the page's moment.
     moment: Option<String>,
 }
 
@@ -89,7 +90,7 @@ impl Operator {
         self.nodes.url_at(self.port, database)
     }
 
-    /// A shell with a script of the page, as this machine needs it.
+    /// A shell with a script of the page, adapted to this machine.
     fn shell(&self, script: &str) -> Command {
         let here = self.nodes.directory.display().to_string();
         let mut text = script.to_owned();
@@ -134,7 +135,7 @@ impl Operator {
     }
 }
 
-/// A server that runs.
+/// A running server.
 struct Serving {
     process: Child,
     url: String,
@@ -183,7 +184,7 @@ async fn every_block_of_the_page_on_postgresql_works_and_its_serving_role_takes_
         }
         match language.as_str() {
             "sh" if block.contains("pg_createcluster") => {
-                // Something to restore, and something after it.
+                // Create a payment to restore, and one after that moment.
                 let serving = operator.serve(SERVE);
                 let superuser = operator.url("payments");
                 operator.moment = Some(run_sql(&superuser, "SELECT now()"));
@@ -197,7 +198,7 @@ async fn every_block_of_the_page_on_postgresql_works_and_its_serving_role_takes_
             "sh" if block.contains("payments-server serve") => {
                 for command in commands(&block) {
                     match command.starts_with("payments-server serve") {
-                        // A public server takes no endpoint on this machine; `sandbox_store` makes payments there.
+                        // A public server accepts no endpoint on this machine. `sandbox_store` makes payments there.
                         true if command.contains("--sandbox-dir") => drop(operator.serve(&command)),
                         true => operator.serve(&command).take_a_payment().await,
                         false => drop(operator.run(&command)),
@@ -209,16 +210,16 @@ async fn every_block_of_the_page_on_postgresql_works_and_its_serving_role_takes_
                 let database = if block.contains("CREATE DATABASE") { "postgres" } else { "payments" };
                 let user = if block.contains("GRANT USAGE") { "payments_owner@" } else { "postgres@" };
                 if database == "postgres" {
-                    // The trial is over.
+                    // The trial on the page ends here.
                     run_sql(&operator.url("postgres"), "DROP DATABASE payments");
                 }
-                // A file of statements is no transaction.
+                // psql does not run a file of statements in one transaction.
                 let file = operator.directory.path().join("block.sql");
                 fs::write(&file, &block).unwrap();
                 let url = operator.url(database).replace("postgres@", user);
                 operator.run(&format!("psql -XAtq -v ON_ERROR_STOP=1 -f {} '{url}'", file.display()));
                 if block.contains("synchronous_standby_names") {
-                    // It has no standbys.
+                    // The restored cluster has no standbys.
                     run_sql(&url, "ALTER SYSTEM RESET synchronous_standby_names");
                     run_sql(&url, "SELECT pg_reload_conf()");
                 }

@@ -1,5 +1,5 @@
-//! Power cuts. The test traces the server's system calls while it works, is killed and starts again. From the trace it
-//! builds states that a power cut may leave on the disk, and starts a server on each. Every payment acknowledged before
+//! Power cuts. The test traces the server's system calls while the server works, is killed and starts again. From the trace
+//! it builds states that a power cut may leave on the disk, and starts a server on each. Every payment acknowledged before
 //! the cut must be there.
 //!
 //! `POWER_LOSS_IMAGES` sets the number of states, `POWER_LOSS_PAYMENTS` the number of payments before each kill.
@@ -47,12 +47,12 @@ struct Answers {
 }
 
 impl Answers {
-    /// Records sent bytes if they acknowledge a new or an ended payment.
+    /// Records sent bytes if they acknowledge a new or ended payment.
     fn record(&mut self, at: usize, sent: &[u8]) {
         let Some(body) = sent.windows(4).position(|end| end == b"\r\n\r\n").map(|end| &sent[end + 4..]) else { return };
         if sent.starts_with(b"HTTP/1.1 201") {
             let payment: Value = serde_json::from_slice(body).unwrap();
-            // Other 201 responses acknowledge webhook endpoints.
+            // Other responses with 201 acknowledge webhook endpoints.
             if let Some(key) = payment["description"].as_str() {
                 let id = payment["id"].as_str().unwrap();
                 self.created.push((at, id.to_owned(), key.to_owned(), body.to_vec()));
@@ -155,7 +155,7 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
         }
     }
     let mut rng = Rng::with_seed(seed);
-    // Creating the store takes few calls, but all later ones depend on them. Every fourth cut is among those.
+    // Creating the store takes few calls, but all later ones depend on them. So every fourth cut is among those calls.
     let first_answer = answers.created.iter().map(|(at, ..)| *at).min().unwrap();
     let making = moments.iter().take_while(|at| **at < first_answer).count();
     let mut cut = |nth: usize| moments[rng.usize(..if nth.is_multiple_of(4) { making } else { moments.len() })];
@@ -168,7 +168,7 @@ async fn a_power_cut_at_any_moment_loses_no_acknowledged_payment() {
     );
 
     let trials = Arc::new(Trials {
-        // Each image has its own port, so no connection is reused.
+        // Reuse no connection, because each image has its own port.
         http: Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap(),
         answers,
         opened: AtomicUsize::new(0),

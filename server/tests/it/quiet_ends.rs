@@ -1,4 +1,4 @@
-//! Commands whose reader goes, keys that nobody saw, and the shutdown beside half a request.
+//! Commands whose reader goes away, keys that nobody saw, and a shutdown during half a request.
 
 use std::{
     io::{Read as _, Write as _},
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::server::{BINARY, SANDBOX_KEY, Server, payment_of};
 
-/// Runs a command of a shell with `$P` for the program. Returns its output and its errors.
+/// Runs a shell command in which `$P` is the program. Returns whether it succeeded, its output and its errors.
 fn shell(server: &Server, line: &str) -> (bool, String, String) {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("set -o pipefail; {line}")]).env("P", BINARY);
@@ -47,7 +47,7 @@ async fn a_command_ends_quietly_when_its_reader_does() {
         format!("health --listen {}", server.address()),
         format!("backup {}", file.display()),
     ] {
-        // The reader has gone before the command begins.
+        // The reader is gone before the command begins.
         let (is_success, _, said) = shell(&server, &format!("(sleep 0.1; exec $P {command}) | true"));
         assert!(is_success && !said.to_lowercase().contains("pipe"), "{command}: {said}");
     }
@@ -93,13 +93,13 @@ async fn a_key_that_nobody_saw_is_revoked() {
     server.restart();
     let account = server.keyless(Method::GET, "/api/v1/account").bearer_auth(key.trim()).send().await.unwrap();
     assert_eq!(account.status(), 200);
-    // Whoever finds a key somewhere revokes it without its id.
+    // A person who finds a key can revoke it without knowing its id.
     let revoked = server.run_for_line(&["keys", "revoke", key.trim()]);
     assert!(revoked.starts_with("key_") && !revoked.contains("sk_test_"), "{revoked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_a_request_head_does_not_hold_a_shutdown_and_a_request_does() {
+async fn half_a_request_head_does_not_delay_a_shutdown_but_a_request_does() {
     let mut server = Server::start();
     let mut half = TcpStream::connect(server.address()).unwrap();
     half.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: ").unwrap();

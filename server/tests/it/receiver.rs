@@ -37,7 +37,7 @@ impl Received {
         self.headers["x-service-signature"].to_str().unwrap().matches(",v1=").count()
     }
 
-    /// Whether the signature is valid, whatever its age.
+    /// Whether the signature is valid, regardless of its age.
     pub(crate) fn verified_with_any_age(&self, secret: &str) -> bool {
         let header = self.headers.get("x-service-signature").unwrap().as_bytes();
         let verifier = Verifier::new(Secret::new(secret).unwrap()).tolerance(Tolerance::OFF);
@@ -49,7 +49,7 @@ impl Received {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Status(StatusCode, String),
-    /// Replies to each request with the next status, and with the last one from then on.
+    /// Replies to each request with the next status, and repeats the last one.
     InTurn(Vec<StatusCode>),
     Redirect(String),
     /// Replies 200 after this time.

@@ -22,7 +22,7 @@ async fn an_unclean_shutdown_is_reported_and_a_clean_one_is_not() {
     assert!(server.terminate().success());
     server.restart();
     assert!(!server.log().contains(REPORT), "{}", server.log());
-    // A crash counts as unclean even without a write.
+    // A crash counts as unclean even if nothing was written.
     server.crash_and_restart();
     server.assert_logs(REPORT);
     assert!(server.terminate().success());
@@ -177,7 +177,7 @@ async fn a_damaged_engine_with_an_incomplete_journal_is_refused_until_the_whole_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn restore_until_a_time_restores_the_store_of_that_time() {
+async fn restore_until_a_time_restores_the_store_as_of_that_time() {
     let mut server = Server::start();
     let early = create(&server, 0..10).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -250,7 +250,7 @@ async fn a_copy_of_a_running_store_has_all_earlier_payments_or_is_refused() {
 async fn an_interrupted_first_start_is_repeated() {
     let mut server = Server::start();
     server.kill();
-    // As a crash leaves it: a torn engine file, and no journal or one without a file.
+    // Recreate what a crash leaves: a torn engine file, and no journal directory or one without a file.
     for has_directory in [false, true] {
         for name in ["journal.json", "open"] {
             let _ = fs::remove_file(server.data().join(name));

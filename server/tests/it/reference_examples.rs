@@ -1,4 +1,4 @@
-//! The examples of the reference are answers of the real server. `UPDATE_EXAMPLES=1` writes them anew.
+//! The examples of the reference are answers of the real server. `UPDATE_EXAMPLES=1` writes them again.
 
 use std::{fs, path::Path};
 
@@ -16,14 +16,14 @@ use crate::{
 const EXAMPLES: &str = include_str!("../../docs/examples.json");
 const DESCRIPTION: &str = include_str!("../../openapi.json");
 
-/// Calls operations and writes down what was sent and answered.
+/// Calls operations and records the requests and answers.
 struct Recorder {
     live: Live,
     document: Value,
     examples: Map<String, Value>,
 }
 
-/// What a call adds to the operation's method and path.
+/// The parts of a call besides the operation's method and path.
 #[derive(Default)]
 struct Call<'c> {
     id: &'c str,
@@ -65,7 +65,7 @@ impl Recorder {
         assert!(status.is_success(), "{name}: {text}");
         let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
         example["status"] = status.as_u16().into();
-        // The page would show itself.
+        // The example of this operation would be the document itself.
         if name != "retrieveDescription" {
             example["answer"] = answer.clone();
         }
@@ -73,7 +73,7 @@ impl Recorder {
         answer
     }
 
-    /// Puts the first of March in place of today, which the activity has as a date and below its chart.
+    /// Replaces today, which the activity has as a date and below its chart, by the first of March.
     fn date(&mut self, today: &str, chart: &str) {
         let (_, label) = chart.strip_suffix("</text></svg>").and_then(|rest| rest.rsplit_once('>')).unwrap();
         for name in ["retrieveActivity", "drawActivity"] {
@@ -88,7 +88,7 @@ fn id_of(value: &Value) -> String {
     value["id"].as_str().unwrap().to_owned()
 }
 
-/// Calls every operation, in an order in which each has something to answer.
+/// Calls every operation, in an order in which each has something to return.
 async fn record() -> String {
     let stable = Stable::from_now();
     let live = Live::start("").await;
@@ -155,7 +155,7 @@ async fn record() -> String {
     recorder.call("removeWebhook", Call { id: &endpoint, ..none() }).await;
     let (payload, secret) = (r#"{"type":"test.ping"}"#, Stable::SECRET);
     let signature = Signer::new(Secret::new(secret).unwrap()).sign_at(payload.as_bytes(), 1_772_359_200).to_string();
-    // The signature is old, so its age must not count.
+    // The signature is old, so the tolerance is off.
     let body = json!({"payload": payload, "signature": signature, "secret": secret, "tolerance": 0});
     let verdict = recorder.call("verifySignature", Call { body: Some(body), ..none() }).await;
     assert_eq!(verdict["valid"], true);
@@ -168,14 +168,14 @@ async fn record() -> String {
     recorder.call("advanceSandbox", Call { body: hour, ..none() }).await;
     recorder.call("retrieveDescription", none()).await;
 
-    // Only money that was real can be refunded.
+    // Only real money can be refunded.
     let (sold, key) = (recorder.live.paid(750.0, "USD").await, recorder.live.key.clone());
     let part = Some(json!({"amount": 250, "reason": "A cup was broken"}));
     let call = Call { id: &sold, idempotency_key: Some("return-1017-cup"), body: part, key: Some(&key), ..none() };
     recorder.call("refundPayment", call).await;
     let own = recorder.live.server.new_key("Reset", "test");
     recorder.call("resetSandbox", Call { key: Some(&own), ..none() }).await;
-    // In the document's order.
+    // In the order of the document.
     let paths =
         recorder.document["paths"].as_object().unwrap().values().flat_map(|methods| methods.as_object().unwrap());
     let names = paths.map(|(_, operation)| operation["operationId"].as_str().unwrap().to_owned());
@@ -185,7 +185,7 @@ async fn record() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_references_examples_are_what_the_server_answers() {
+async fn the_references_examples_are_the_servers_answers() {
     let recorded = record().await;
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples.json"), &recorded).unwrap();
@@ -200,7 +200,7 @@ async fn the_references_examples_are_what_the_server_answers() {
 }
 
 #[test]
-fn no_secret_stands_in_the_examples_but_one_that_everybody_knows() {
+fn the_examples_contain_only_publicly_known_secrets() {
     let secrets: Vec<_> =
         EXAMPLES.match_indices("whsec_").map(|(at, _)| &EXAMPLES[at..at + Stable::SECRET.len()]).collect();
     assert!(secrets.len() > 3 && secrets.iter().all(|secret| *secret == Stable::SECRET), "{secrets:?}");

@@ -1,4 +1,4 @@
-//! The Rust examples of the reference compile, and the ones that need no id run.
+//! The Rust examples of the reference compile, and those that need no id run.
 
 use payments_client::Client;
 

@@ -220,7 +220,7 @@ async fn an_open_session_expires_and_a_paid_one_does_not() {
     };
     let (open, paid) = (create().await, create().await);
     server.keyless(Method::POST, &format!("/api/v1/checkout/{paid}/simulate")).send().await.unwrap();
-    // The session ends while the server is down.
+    // The session expires while the server is down.
     server.kill();
     tokio::time::sleep(Duration::from_secs(2)).await;
     server.restart();
@@ -255,7 +255,7 @@ async fn an_invalid_or_private_webhook_url_returns_400() {
     }
 }
 
-/// Requests that violate HTTP, and invalid UTF-8. The server may answer anything but 5xx.
+/// Requests that violate HTTP, and invalid UTF-8. The server may answer anything except 5xx.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_http_never_stops_the_server() {
     let server = Server::start();

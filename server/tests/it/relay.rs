@@ -1,6 +1,6 @@
 //! A relay between a server and its database that breaks connections at a commit, on a schedule from a seed.
 //!
-//! It reads the messages of PostgreSQL's protocol, so it knows what a commit is and what answers it.
+//! It reads the messages of PostgreSQL's protocol, so it recognises a commit and the answer to it.
 
 use std::{
     collections::BTreeMap,
@@ -19,14 +19,14 @@ use tokio::{
     time::sleep,
 };
 
-/// What the relay does at a commit, or at a read.
+/// What the relay does to a commit or a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// The database commits, and the connection ends before the server hears of it.
+    /// The database commits, and the connection ends before the server gets the answer.
     DropAnswer,
-    /// The connection ends at once, and the database may have got the commit or not.
+    /// The connection ends at once. The database may or may not have received the commit.
     Reset,
-    /// The connection ends before the database gets the commit.
+    /// The connection ends before the database receives the commit.
     DropRequest,
     /// Nothing passes for two seconds.
     Silence,
@@ -49,12 +49,12 @@ pub(crate) struct Relay {
 #[derive(Default)]
 struct Schedule {
     random: Mutex<fastrand::Rng>,
-    /// One commit, and one other request, in this many is hit; none at 0.
+    /// One in this many commits, and one in this many other requests, meets a fault; none at 0.
     one_in: Mutex<(u32, u32)>,
-    /// What happens to the next commit.
+    /// The fault of the next commit.
     next_commit: Mutex<Option<Fault>>,
     hits: Mutex<BTreeMap<Fault, u32>>,
-    /// How many commits the schedule has hit.
+    /// How many commits have met a fault of the schedule.
     commits_hit: AtomicUsize,
 }
 
@@ -75,7 +75,7 @@ impl Relay {
                     let (from_client, to_client) = client.into_split();
                     let (from_server, to_server) = server.into_split();
                     let link = Arc::<Link>::default();
-                    // Both connections end with the first of the two.
+                    // Both connections end when one of them does.
                     tokio::select! {
                         ended = requests(from_client, to_server, &schedule, &link) => ended,
                         ended = answers(from_server, to_client, &link) => ended,
@@ -91,12 +91,12 @@ impl Relay {
         format!("postgres://postgres@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// Hits one commit in `commits`, and one other request in `others`.
+    /// Lets one commit in `commits` meet a fault, and one other request in `others`.
     pub(crate) fn set_faults(&self, commits: u32, others: u32) {
         *self.schedule.one_in.lock().unwrap() = (commits, others);
     }
 
-    /// Hits the next commit.
+    /// Lets the next commit meet this fault.
     pub(crate) fn hit_next_commit(&self, fault: Fault) {
         *self.schedule.next_commit.lock().unwrap() = Some(fault);
     }
@@ -118,8 +118,8 @@ impl Schedule {
         if one_in == 0 || random.u32(..one_in) > 0 {
             return None;
         }
-        // Only a commit may fail by a code: another request has no transaction that would end with it. Commits meet each
-        // fault in turn.
+        // Only a commit may fail with a code: another request has no transaction that would end with it. Commits meet the
+        // faults in turn.
         let fault = match is_commit {
             true => FAULTS[self.commits_hit.fetch_add(1, Ordering::Relaxed) % FAULTS.len()],
             false => FAULTS[random.usize(..4)],
@@ -129,11 +129,11 @@ impl Schedule {
     }
 }
 
-/// What one direction of a connection tells the other.
+/// The state that both directions of a connection share.
 #[derive(Default)]
 struct Link {
     is_muted: Mutex<bool>,
-    /// The code that takes the place of the next report of a rollback.
+    /// The code that replaces the next report of a rollback.
     failure: Mutex<Option<&'static str>>,
 }
 
@@ -148,7 +148,7 @@ async fn requests(
         let mut message = read(&mut from, !is_first).await?;
         is_first = false;
         let is_commit = message.starts_with(b"Q") && message.ends_with(b"COMMIT\0");
-        // The other requests end with a Sync.
+        // Requests other than commits end with a Sync.
         let fault = if is_commit || message[0] == b'S' { schedule.next(is_commit) } else { None };
         match fault {
             None => {}
@@ -191,7 +191,7 @@ async fn answers(
     }
 }
 
-/// Reads a message: its kind, unless it is a connection's first, and a length that counts itself.
+/// Reads a message: its kind (except in a connection's first message), and its length, which includes the length field.
 async fn read(from: &mut (impl AsyncReadExt + Unpin), has_kind: bool) -> io::Result<Vec<u8>> {
     let mut message = vec![0; 4 + usize::from(has_kind)];
     from.read_exact(&mut message).await?;

@@ -59,7 +59,7 @@ async fn requests_are_logged_for_their_developer(engine: Engine) {
     let rest = client.request_log().list().before(&first.next.unwrap()).await.unwrap();
     assert_eq!((&rest.items[..], rest.has_more), (&page.items[2..], false));
 
-    // What a server has not stored when it is told to stop, it stores then.
+    // A stopping server stores the requests that it has not stored yet.
     ask(Method::GET, "/account/balance", &mine).await.unwrap();
     server.terminate();
     server.restart();
@@ -79,7 +79,7 @@ async fn requests_are_logged_for_their_developer_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_log_cannot_be_asked_is_named() {
+async fn errors_of_the_request_log_name_wrong_parameters() {
     let server = Server::start();
     for (query, named) in [("before=x", "before"), ("failed=yes", "failed"), ("limit=0", "limit")] {
         let answer = server.request(Method::GET, &format!("/requests?{query}")).send().await.unwrap();
@@ -90,7 +90,7 @@ async fn what_the_log_cannot_be_asked_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_is_bounded_in_characters_and_refusals_of_a_second_are_one_line() {
+async fn a_line_is_bounded_in_characters_and_a_seconds_refusals_share_a_line() {
     let server = Server::start_with(&["--rate-limit", "5"]);
     let workspace = server.run_for_line(&["workspaces", "create", "--name", "Shop"]);
     let create = ["keys", "create", "--workspace", &workspace, "--environment", "test"];
@@ -105,7 +105,7 @@ async fn a_line_is_bounded_in_characters_and_refusals_of_a_second_are_one_line()
         let asked = server.keyless(Method::GET, "/api/v1/account").bearer_auth(&busy).send().await.unwrap();
         assert_eq!(asked.status() == 429, nth >= 4);
     }
-    // The reader has a limit, too.
+    // The requests that read the log are limited too.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     let log = server.keyless(Method::GET, "/api/v1/requests?limit=100").bearer_auth(&reader).send().await.unwrap();
     let log: Value = log.json().await.unwrap();

@@ -1,4 +1,4 @@
-//! Deliveries that are sent once more.
+//! Resent deliveries.
 
 use futures_util::future::join_all;
 use payments_client::{CreateWebhook, Delivery, DeliveryStatus, RecoverWebhook, Subscription, Timestamp};
@@ -86,7 +86,7 @@ async fn a_repeated_resend_with_one_key_sends_once_and_an_operator_may_resend_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_is_not_sent_again_while_it_is_pending_after_its_endpoint_is_gone_or_by_anyone_else() {
+async fn a_delivery_is_not_resent_while_pending_without_its_endpoint_or_by_others() {
     let server = Server::start();
     let hanging = Receiver::start(Reply::Never).await;
     let endpoint = CreateWebhook::new(hanging.url(), Subscription::All);
@@ -122,7 +122,7 @@ async fn what_failed_is_sent_again_once(engine: Engine) {
     server.client().webhooks().test(&id).await.unwrap();
     let failed = server.ended_deliveries(4).await;
     assert!(failed.iter().all(|delivery| delivery["status"] == "failed"));
-    // One is sent again by hand; it fails too.
+    // One delivery is resent by hand, and fails too.
     let by_hand = failed.iter().find(|delivery| delivery["event"] == "payment.created").unwrap();
     assert_eq!(resend(&server, by_hand["id"].as_str().unwrap()).await.0, StatusCode::CREATED);
     server.ended_deliveries(5).await;
@@ -133,7 +133,7 @@ async fn what_failed_is_sent_again_once(engine: Engine) {
     let (one, other) =
         tokio::join!(client.webhooks().recover(&id, &all).send(), client.webhooks().recover(&id, &all).send());
     let (one, other) = (one.unwrap(), other.unwrap());
-    // Whoever comes while the other is served gets its answer.
+    // A request that comes during the other one gets the same answer.
     let resent = (one.resent.min(other.resent), one.resent.max(other.resent), one.has_more);
     assert!([(0, 3, false), (3, 3, false)].contains(&resent), "{resent:?}");
     assert_eq!(server.ended_deliveries(8).await.len(), 8, "of each event the last delivery, and no test event");
@@ -151,7 +151,7 @@ async fn what_failed_is_sent_again_once(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_again_waits_for_the_endpoint_and_two_requests_do_it_once() {
+async fn a_recovery_waits_for_the_endpoint_and_two_requests_share_it() {
     const FAILED: usize = 300;
     let server = Server::start_with(&["--rate-limit", "0"]);
     // Nothing listens on this port.
@@ -184,7 +184,7 @@ async fn what_is_sent_again_waits_for_the_endpoint_and_two_requests_do_it_once()
     assert_eq!(one, other, "the second request gets the first one's answer");
     let resent = one.1["resent"].as_u64().unwrap();
     assert!((50..=150).contains(&resent) && one.1["hasMore"] == true, "{}", one.1);
-    // The endpoint has not taken any yet. Each attempt takes it 8 seconds, and as many follow as end.
+    // The endpoint has not taken any delivery yet. Each attempt takes 8 seconds, and a new one follows each that ends.
     let (status, more) = recover().await;
     match status {
         StatusCode::OK => assert!(more["resent"].as_u64().unwrap() <= 100, "{more}"),
@@ -194,11 +194,11 @@ async fn what_is_sent_again_waits_for_the_endpoint_and_two_requests_do_it_once()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_is_sent_again_once_on_a_directory() {
+async fn failed_deliveries_are_recovered_once_on_a_directory() {
     what_failed_is_sent_again_once(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_failed_is_sent_again_once_on_postgresql() {
+async fn failed_deliveries_are_recovered_once_on_postgresql() {
     what_failed_is_sent_again_once(Engine::Postgres).await;
 }

@@ -1,4 +1,4 @@
-//! Keys that may do only what their scopes name, and until they expire.
+//! Keys that are limited by their scopes and their expiry.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::{
     server::{Server, eventually, payment_of},
 };
 
-/// Which scopes each operation needs.
+/// The scopes that each operation needs.
 const NEEDED: [(&str, &str, &str); 27] = [
     ("GET", "/payments", "payments:read"),
     ("GET", "/payments/pay_0", "payments:read"),
@@ -115,7 +115,7 @@ async fn a_rotated_key_keeps_its_scopes_expiry_and_name_and_the_list_shows_them(
     }
 }
 
-/// The id of a workspace, and a key for it with more arguments of `keys create`.
+/// Creates a key for a workspace, with more arguments of `keys create`. Returns the workspace's id and the key.
 fn key_of(server: &Server, workspace: &str, arguments: &[&str]) -> String {
     let create = ["keys", "create", "--workspace", workspace, "--environment", "test"];
     server.run_for_line(&[&create, arguments].concat())
@@ -151,7 +151,7 @@ async fn the_log_of_requests_has_ids_only_for_keys_that_may_read_payments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_one_app_alone_meets_the_payments_of_its_app_and_no_others() {
+async fn a_key_of_only_one_app_sees_only_that_apps_payments() {
     let server = Server::start();
     let workspace = server.run_for_line(&["workspaces", "create", "--name", "Two shops"]);
     let [mine, other] = ["Mine", "Other"]
@@ -173,7 +173,7 @@ async fn a_key_of_one_app_alone_meets_the_payments_of_its_app_and_no_others() {
     let get = async |path: &str, key: &str| ask(Method::GET, path, key, &Value::Null).await;
     let order = payment_of(&json!(5));
     let (_, foreign) = ask(Method::POST, "/payments", &keys[1], &order).await;
-    // The other app's order has the key and the body; its payment is not shown.
+    // The other app's order has the same idempotency key and body, but its payment is not shown.
     assert_eq!(ask(Method::POST, "/payments", &only, &order).await.0, 422);
     let mut created = Vec::new();
     for (nth, key) in [&keys[0], &keys[2], &only, &keys[1]].into_iter().enumerate() {
@@ -219,7 +219,7 @@ async fn a_key_of_one_app_alone_meets_the_payments_of_its_app_and_no_others() {
         }
         let refund = server.keyless(Method::POST, &format!("/api/v1/payments/{payment}/refund")).bearer_auth(&only);
         let refunded = refund.send().await.unwrap().status().as_u16();
-        // A test payment is not refunded.
+        // A test payment cannot be refunded.
         assert_eq!(refunded, if expected == 200 { 409 } else { 404 });
     }
     assert!(foreign["id"].is_string());
@@ -229,7 +229,7 @@ async fn a_key_of_one_app_alone_meets_the_payments_of_its_app_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_of_one_app_alone_is_listed_as_such_stays_so_when_rotated_and_has_no_scope_of_the_workspace() {
+async fn a_key_of_only_one_app_stays_so_when_rotated_and_has_no_scope_of_the_workspace() {
     let server = Server::start();
     let workspace = server.run_for_line(&["workspaces", "create", "--name", "Two shops"]);
     let app = server.run_for_line(&["apps", "create", "--workspace", &workspace, "--name", "Mine"]);

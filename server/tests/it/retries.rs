@@ -1,4 +1,4 @@
-//! Retries of webhooks, which an endpoint asks for. The tests wait for the first of them, after 5 to 6 seconds.
+//! Retries of webhooks, for endpoints that ask for them. The tests wait for the first retry, after 5 to 6 seconds.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn endpoint(server: &Server) -> WebhookEndpoint {
     server.client().webhooks().list().await.unwrap().remove(0)
 }
 
-/// Waits for the only delivery to wait for its next attempt.
+/// Waits until the only delivery waits for its next attempt.
 async fn waiting(server: &Server) -> Delivery {
     eventually("the delivery to wait", || async {
         let delivery = server.client().webhooks().deliveries().await.unwrap().items.pop()?;
@@ -121,7 +121,7 @@ async fn each_attempt_is_made_when_the_server_is_killed_between_and_during_attem
     for amount in 1..=PAYMENTS {
         server.create(&payment_of(&json!(amount))).await;
     }
-    // The second attempts, which are 5 to 6 seconds after the first, fail too. The third ones would come minutes later.
+    // The second attempts, 5 to 6 seconds after the first, fail too. The third ones would come minutes later.
     for millis in [100, 4_900, 300, 300, 300, 300] {
         tokio::time::sleep(Duration::from_millis(millis)).await;
         server.crash_and_restart();
@@ -135,7 +135,7 @@ async fn each_attempt_is_made_when_the_server_is_killed_between_and_during_attem
     let received = receiver.received();
     for delivery in settled {
         let requests = received.iter().filter(|it| it.headers["x-service-delivery"] == delivery.id.as_str()).count();
-        // An attempt in flight at a crash is made again, and counts once.
+        // An attempt in flight at a crash is made again but counts once.
         assert!(requests >= usize::try_from(delivery.attempts).unwrap(), "{delivery:?}");
         assert_eq!(delivery.attempt_log.unwrap().len(), usize::try_from(delivery.attempts).unwrap());
         assert_eq!(delivery.next_attempt_at.is_some(), delivery.status == DeliveryStatus::Pending);
@@ -183,7 +183,7 @@ async fn the_status_410_disables_an_endpoint_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_retries_a_delivery_is_one_attempt_and_nothing_disables_the_endpoint() {
+async fn without_retries_a_delivery_has_one_attempt_and_nothing_disables_the_endpoint() {
     let server = Server::start();
     let receiver = failing(&[StatusCode::GONE, FAILS]).await;
     let body = json!({"url": receiver.url(), "events": "*"});

@@ -1,4 +1,4 @@
-//! A role that lacks a privilege on the tables: the start, `doctor` and `/readyz` name it.
+//! A role that lacks a privilege on the tables. The start, `doctor` and `/readyz` name the privilege.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::{
     server::{BINARY, Server, eventually, payment_of, text_of},
 };
 
-/// A database with tables, and the URL of a role that may do everything with their rows.
+/// Creates a database with tables, and a role that may do everything with their rows. Returns their URL.
 fn database_of(role: &str) -> (String, String) {
     let database = Cluster::shared().new_database();
     let create = ["workspaces", "create", "--name", "Shop", "--database-url", &database];
@@ -23,7 +23,7 @@ fn database_of(role: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_privilege_that_is_taken_away_is_named_and_is_not_called_something_to_try_again() {
+async fn a_revoked_privilege_is_named_and_no_retry_is_suggested() {
     let (database, of_role) = database_of("cashier");
     let server = Server::start_with(&["--database-url", &of_role]);
     let create =
@@ -41,7 +41,7 @@ async fn a_privilege_that_is_taken_away_is_named_and_is_not_called_something_to_
     let said = refused.json::<Value>().await.unwrap()["message"].as_str().unwrap().to_owned();
     assert!(said.contains("the server's operator") && !said.contains("try again"), "{said}");
     assert!(!said.contains("entry"), "{said}");
-    // For half a second it says what it knew.
+    // For half a second, the server repeats its last answer.
     let unready = eventually("the server to be unready", async || {
         Some(ready().await).filter(|answer| answer.status() == StatusCode::SERVICE_UNAVAILABLE)
     })
@@ -61,7 +61,7 @@ async fn a_read_that_the_database_denies_is_named_too() {
     let server = Server::start_with(&["--database-url", &of_role]);
     run_sql(&database, "REVOKE SELECT ON payments.record FROM viewer");
     let list = async || server.request(Method::GET, "/webhooks").send().await.unwrap();
-    // The server remembers its key for a second.
+    // The server remembers the key for a second.
     let refused =
         eventually("the list to be denied", async || Some(list().await).filter(|it| it.status() != StatusCode::OK));
     let said = refused.await.text().await.unwrap();
@@ -72,7 +72,7 @@ async fn a_read_that_the_database_denies_is_named_too() {
 }
 
 #[test]
-fn the_start_and_the_doctor_name_every_privilege_that_is_lacking() {
+fn the_start_and_the_doctor_name_every_missing_privilege() {
     let (database, of_role) = database_of("clerk");
     let run = |command: &str| {
         let arguments = [command, "--listen", "127.0.0.1:0", "--database-url", &of_role];
@@ -93,7 +93,7 @@ fn the_start_and_the_doctor_name_every_privilege_that_is_lacking() {
                 continue;
             }
             let is_named = line.contains(&format!("GRANT {privilege} ON payments.{table} TO clerk"));
-            // Without it the version of the tables cannot be read, and the database names the table.
+            // Without this privilege the version of the tables cannot be read, and the database's error names the table.
             let is_version = (table, privilege) == ("schema_version", "SELECT");
             assert!(
                 is_named || is_version && line.contains("denied for table schema_version"),

@@ -37,7 +37,7 @@ async fn both_secrets_sign_while_a_rotation_overlaps(engine: Engine) {
     assert_eq!(received.verified_with(&first).id(), received.verified_with(&second).id());
     assert!(!received.verified_with_any_age("whsec_another"));
 
-    // Without an overlap the secret before ends at once; the one before that has its own time.
+    // Without an overlap, the previous secret ends at once. The one before it keeps its own end.
     let at_once = RotateSecret::default().overlap_seconds(0);
     let third = server.client().webhooks().rotate_secret(&id, at_once).await.unwrap();
     let third = third.secret.reveal();

@@ -34,7 +34,7 @@ fn stores_in(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Makes a sandbox's store a day older.
+/// Makes a sandbox's store look a day older.
 fn age(store: &Path) {
     let begun: i64 = store.file_name().unwrap().to_str().unwrap().parse().unwrap();
     fs::rename(store, store.with_file_name((begun - 24 * 60 * 60 * 1000).to_string())).unwrap();
@@ -72,7 +72,7 @@ async fn the_sandbox_has_a_size_limit_and_writes_nothing_to_the_main_store() {
     assert_eq!(entries_end(&files(&server)[0]), main_store_end, "the main store has grown");
     assert!(payments(&server).await["total"].as_u64().unwrap() < made as u64);
 
-    // The new store works too, including events.
+    // The new store also works with events.
     let receiver = Receiver::ok().await;
     let webhook = json!({"url": receiver.url(), "events": "*"});
     let subscribed = server.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
@@ -110,7 +110,7 @@ async fn the_sandbox_survives_a_crash_and_expires_after_a_day() {
     let kept = server.keyless(Method::GET, &path).bearer_auth(&key).send().await.unwrap();
     assert_eq!(kept.json::<Value>().await.unwrap(), merchants);
 
-    // A damaged sandbox store does not keep the server from starting.
+    // A damaged sandbox store does not prevent the start.
     server.kill();
     let store = stores(&server).remove(0);
     fs::write(store.join("journal.json"), "torn").unwrap();
@@ -161,7 +161,7 @@ async fn status(server: &Server, key: &str, method: Method, path: &str) -> Statu
     request.json(&json!({})).send().await.unwrap().status()
 }
 
-/// The status of a payment's checkout page, and of the payment as its API shows it.
+/// The status of a payment's checkout page, and the API's answer about it.
 async fn checkout(server: &Server, id: &str) -> (StatusCode, Value) {
     let page = server.keyless(Method::GET, &format!("/checkout/{id}")).send().await.unwrap();
     let shown = server.keyless(Method::GET, &format!("/api/v1/checkout/{id}")).send().await.unwrap();
@@ -182,7 +182,7 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
     let demo = demo.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
     let sold = live.create(5.0, "BDT").await;
 
-    // Nobody finds the other's records.
+    // Each key finds only its own records.
     for (key, own, others) in [(SANDBOX_KEY, &made, &sold), (&*live.key, &sold, &made)] {
         assert_eq!(status(server, key, Method::GET, &format!("/payments/{own}")).await, StatusCode::OK);
         for (method, path) in [(Method::GET, ""), (Method::GET, "/timeline"), (Method::POST, "/refund")] {
@@ -209,7 +209,7 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
     assert_eq!(payments(server).await["total"], 2);
     assert_eq!(client.payments().list().await.unwrap().total, Some(1));
 
-    // The checkout pages of both work, and so do the webhooks.
+    // The checkout pages and the webhooks of both stores work.
     for id in [&made, &demo, &sold] {
         assert_eq!(checkout(server, id).await, (StatusCode::OK, json!("created")), "{id}");
     }
@@ -223,7 +223,7 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
     eventually("all events of the sandbox", async || (of_sandbox.received().len() == 4).then_some(())).await;
     eventually("the live event", async || (of_live.received().len() == 1).then_some(())).await;
 
-    // The metrics count both.
+    // The metrics count both stores.
     let metrics = metrics(server).await;
     let counted = |labels: &str| metric::<u64>(&metrics, &format!("payments_payments{{{labels}}}"));
     assert_eq!(counted(r#"environment="test",status="completed""#), 2);
@@ -239,7 +239,7 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
         assert_eq!(run_sql(url, "SELECT count(*) FROM payments.payment").trim(), "1", "the live one");
     }
 
-    // The sandbox is emptied, and the rest stays.
+    // The sandbox is replaced by an empty one, and all else stays.
     live.server.kill();
     age(&stores_in(directory.path())[0]);
     live.server.restart();
@@ -253,7 +253,7 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
     assert_eq!(checkout(server, &sold).await, (StatusCode::OK, json!("created")));
     server.create(&payment_of(&json!(5))).await;
 
-    // An operator closes it for good.
+    // An operator ends it by revoking its key.
     let keys: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
     let mut keys = keys["keys"].as_array().unwrap().iter();
     let id = keys.find(|key| key["last4"] == "demo").unwrap()["id"].as_str().unwrap();
@@ -267,17 +267,17 @@ async fn a_public_sandbox_and_the_lasting_store_are_apart(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_public_sandbox_and_the_lasting_store_are_apart_on_a_directory() {
+async fn a_public_sandbox_and_the_lasting_store_are_separate_on_a_directory() {
     a_public_sandbox_and_the_lasting_store_are_apart(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_public_sandbox_and_the_lasting_store_are_apart_on_postgresql() {
+async fn a_public_sandbox_and_the_lasting_store_are_separate_on_postgresql() {
     a_public_sandbox_and_the_lasting_store_are_apart(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn endpoints_of_strangers_that_never_answer_take_no_slot_of_a_live_delivery() {
+async fn silent_endpoints_in_the_sandbox_take_no_permit_of_a_live_delivery() {
     let live = Live::start_with("", &[&PUBLIC[..], &["--metrics-listen", "127.0.0.1:0"]].concat()).await;
     let server = &live.server;
     let (silent, shop) = (Receiver::start(Reply::Never).await, Receiver::ok().await);
@@ -287,7 +287,7 @@ async fn endpoints_of_strangers_that_never_answer_take_no_slot_of_a_live_deliver
         assert_eq!(subscribed.status(), StatusCode::CREATED);
     }
     server.create(&payment_of(&json!(5))).await;
-    // One developer gets seven eighths of the sandbox's 64 slots.
+    // One developer gets seven eighths of the sandbox's 64 permits.
     eventually("the slots to be taken", async || (held(server).await >= 56).then_some(())).await;
     shop.subscribe(&Client::builder(&live.key).base_url(&server.url).build().unwrap()).await;
     live.create(5.0, "BDT").await;
@@ -300,7 +300,7 @@ async fn held(server: &Server) -> u64 {
     metric(&metrics(server).await, "payments_delivery_places_held")
 }
 
-/// Reads `/metrics` of a public server, which are at an address of their own.
+/// Reads `/metrics` of a public server, which serves them at a separate address.
 async fn metrics(server: &Server) -> String {
     let log = server.log();
     let own = log.split("/metrics is on ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();

@@ -24,12 +24,12 @@ impl Backups {
         Self(TempDir::new().unwrap())
     }
 
-    /// The flags of a server that makes backups here.
+    /// The flags of a server that makes backups in this directory.
     fn flags<'f>(&'f self, every: &'f str, keep: &'f str) -> [&'f str; 6] {
         ["--backup-dir", self.0.path().to_str().unwrap(), "--backup-every", every, "--backup-keep", keep]
     }
 
-    /// The whole backups, in the order of their names.
+    /// The whole backups, sorted by name.
     fn whole(&self) -> Vec<PathBuf> {
         let mut found = self.all();
         found.retain(|path| path.join("backup.json").exists());
@@ -42,19 +42,19 @@ impl Backups {
         found
     }
 
-    /// Waits for a whole backup, which may be there already.
+    /// Waits until there is a whole backup.
     async fn first(&self) -> PathBuf {
         eventually("a backup", async || self.whole().into_iter().next()).await
     }
 
-    /// Waits for a whole backup that there was none of before.
+    /// Waits until there is a new whole backup.
     async fn next(&self) -> PathBuf {
         let before = self.whole();
         eventually("a backup", async || self.whole().into_iter().find(|path| !before.contains(path))).await
     }
 }
 
-/// The number of the last change that a backup holds.
+/// The number of the last change in a backup.
 fn end_of(backup: &Path) -> u64 {
     let manifest: Value = serde_json::from_slice(&fs::read(backup.join("backup.json")).unwrap()).unwrap();
     manifest["to"].as_u64().unwrap()
@@ -65,7 +65,7 @@ fn restore(backup: &Path, more: &[&str], to: &Path) -> Output {
     command.arg("restore").arg(backup).args(more).arg("--data-dir").arg(to).output().unwrap()
 }
 
-/// How many payments are restored from a backup alone.
+/// How many payments a backup alone restores.
 fn payments_in(backup: &Path) -> u64 {
     let directory = TempDir::new().unwrap();
     let output = restore(backup, &["--json"], &directory.path().join("restored"));
@@ -75,7 +75,7 @@ fn payments_in(backup: &Path) -> u64 {
 }
 
 #[tokio::test]
-async fn after_a_restore_into_the_past_the_backups_from_before_stay_and_new_ones_hold_the_new_payments() {
+async fn after_a_restore_into_the_past_old_backups_stay_and_new_ones_have_the_new_payments() {
     let backups = Backups::new();
     let mut server = Server::start_with(&backups.flags("1", "2"));
     server.create(&payment_of(&json!(1))).await;
@@ -87,7 +87,7 @@ async fn after_a_restore_into_the_past_the_backups_from_before_stay_and_new_ones
     server.kill();
     let of_before: Vec<_> = backups.whole();
 
-    // A mistake was made after the early backup.
+    // A mistake happens after the early backup.
     let (restored, lost) = (server.directory.path().join("restored"), server.directory.path().join("lost"));
     let output = restore(&early, &[], &restored);
     assert!(output.status.success(), "{}", text_of(&output));
@@ -107,20 +107,20 @@ async fn after_a_restore_into_the_past_the_backups_from_before_stay_and_new_ones
     assert!(new.len() >= 2, "{new:?}");
     assert_eq!(payments_in(new.last().unwrap()), kept + 1);
 
-    // A later backup of the store before, and the journal since, would be a store that never was.
+    // A later backup of the old store, with the journal written since, would give a store that never existed.
     let journal = server.data().join("journal");
     let mixed = server.directory.path().join("mixed");
     let latest = of_before.iter().max_by_key(|backup| end_of(backup)).unwrap();
     let output = restore(latest, &["--journal", journal.to_str().unwrap()], &mixed);
     assert!(!output.status.success() && text_of(&output).contains("another line"), "{}", text_of(&output));
     assert!(!mixed.exists());
-    // The one that was restored goes on in it.
+    // The restored store continues in that journal.
     let output = restore(&early, &["--journal", journal.to_str().unwrap()], &mixed);
     assert!(output.status.success(), "{}", text_of(&output));
 }
 
 #[tokio::test]
-async fn two_stores_in_one_backup_directory_keep_their_own() {
+async fn two_stores_in_one_backup_directory_keep_their_own_backups() {
     let backups = Backups::new();
     let one = Server::start_with(&backups.flags("1", "2"));
     one.create(&payment_of(&json!(1))).await;
@@ -136,7 +136,7 @@ async fn two_stores_in_one_backup_directory_keep_their_own() {
 }
 
 #[tokio::test]
-async fn restarts_within_seconds_leave_the_earlier_backups() {
+async fn restarts_within_seconds_keep_earlier_backups() {
     let backups = Backups::new();
     let mut server = Server::start_with(&backups.flags("3600", "2"));
     let first = backups.first().await;
@@ -149,7 +149,7 @@ async fn restarts_within_seconds_leave_the_earlier_backups() {
     assert!(backups.whole().len() <= 2, "a server that starts again and again must not fill the disk with backups");
 }
 
-/// Gives a backup the name that it has if it is made by a clock a year ahead.
+/// Renames a backup as if a clock a year ahead had made it.
 fn made_a_year_ahead(backup: &Path) -> PathBuf {
     let name = backup.file_name().unwrap().to_str().unwrap();
     let (digits, rest) = name.strip_prefix("backup-").unwrap().split_at(15);
@@ -160,7 +160,7 @@ fn made_a_year_ahead(backup: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_backup_that_is_made_after_the_clock_stepped_back_stays() {
+async fn a_backup_made_after_the_clock_stepped_back_stays() {
     let backups = Backups::new();
     let mut server = Server::start_with(&backups.flags("1", "1"));
     server.create(&payment_of(&json!(1))).await;
@@ -178,9 +178,9 @@ async fn a_backup_that_is_made_after_the_clock_stepped_back_stays() {
 }
 
 #[tokio::test]
-async fn backups_of_operators_and_those_that_name_no_line_stay() {
+async fn backups_by_operators_and_backups_without_a_line_stay() {
     let backups = Backups::new();
-    // The payment comes first, so that each backup holds it.
+    // Create the payment first, so that each backup has it.
     let mut server = Server::start();
     server.create(&payment_of(&json!(1))).await;
     assert!(server.terminate().success());
@@ -204,7 +204,7 @@ async fn backups_of_operators_and_those_that_name_no_line_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_that_has_no_room_leaves_nothing_and_says_how_much_is_needed() {
+async fn a_backup_without_room_leaves_nothing_and_says_how_much_it_needs() {
     let directory = TempDir::new().unwrap();
     let _disk = SmallDisk::mount(directory.path(), "64k");
     let (server, target) = (Server::start(), directory.path().join("backup"));
@@ -218,14 +218,14 @@ async fn a_backup_that_has_no_room_leaves_nothing_and_says_how_much_is_needed() 
         assert!(said.contains(" KiB are free") && said.contains("needs about"), "{said}");
         assert!(!target.exists(), "a part of it is left");
     }
-    // What was there before the command stays.
+    // Files that existed before the command stay.
     fs::create_dir(&target).unwrap();
     assert!(!server.try_run(&["backup", target.to_str().unwrap()]).status.success());
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scheduled_backups_on_a_full_disk_leave_nothing_and_the_parts_that_a_kill_left_are_removed() {
+async fn failed_scheduled_backups_leave_nothing_and_killed_ones_are_removed_later() {
     let backups = Backups::new();
     let mut server = Server::start_with(&backups.flags("1", "1"));
     for _ in 0..100 {
@@ -233,7 +233,7 @@ async fn scheduled_backups_on_a_full_disk_leave_nothing_and_the_parts_that_a_kil
     }
     let made = backups.next().await;
     server.kill();
-    // A kill leaves a directory that lacks the last file.
+    // A killed backup leaves a directory without the last file.
     let name = made.file_name().unwrap().to_str().unwrap();
     let (_, line) = name.rsplit_once('-').unwrap();
     let cut_off = made.with_file_name(format!("backup-000000000000001-{line}"));

@@ -1,4 +1,4 @@
-//! The OpenAPI document allows what the server takes, and nothing else.
+//! The OpenAPI document allows exactly the input that the server accepts.
 
 use reqwest::{Method, header::HeaderName};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::{
     server::{SANDBOX_KEY, Server, payment_of},
 };
 
-/// Texts that people and programs send where there is nothing to send, or the wrong thing.
+/// Texts that people and programs send if they have nothing to send, or send the wrong thing.
 const TEXTS: [&str; 3] = ["", " ", "no such"];
 
 async fn document(server: &Server) -> Value {
@@ -22,7 +22,7 @@ fn allows(document: &Value, schema: &Value, value: &Value) -> bool {
     jsonschema::options().should_validate_formats(true).build(&root).unwrap().is_valid(value)
 }
 
-/// A value of a query as the schema's type reads it, or the text.
+/// The value of a query parameter as the schema's type reads it, or else the text.
 fn of_type(schema: &Value, text: &str) -> Value {
     match schema["type"].as_str() {
         Some("array") => text.split(',').collect(),
@@ -51,7 +51,7 @@ async fn a_text_that_a_parameter_refuses_is_not_allowed_by_its_schema() {
     }
 }
 
-/// A valid body of an operation with one.
+/// A valid body of an operation that has one.
 fn body_of(operation: &str) -> Value {
     match operation {
         "createPayment" => payment_of(&json!(5)),

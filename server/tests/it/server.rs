@@ -51,7 +51,7 @@ impl Server {
         Self { process, directory, url, arguments }
     }
 
-    /// Starts a server on the store in `data` of a directory. On failure, returns the directory and the log.
+    /// Starts a server on the store in the directory's `data`. On failure, returns the directory and the log.
     pub(crate) fn try_start_on(directory: TempDir) -> Result<Self, (TempDir, String)> {
         match try_launch(Command::new(BINARY), directory.path(), "127.0.0.1:0", &[]) {
             Ok((process, url)) => Ok(Self { process, directory, url, arguments: Vec::new() }),
@@ -64,7 +64,7 @@ impl Server {
         Self::start_limited_with(descriptors, &[])
     }
 
-    /// [`Self::start_limited`] with more arguments of `serve`.
+    /// Does the same as [`Self::start_limited`] with more arguments of `serve`.
     pub(crate) fn start_limited_with(descriptors: u32, arguments: &[&str]) -> Self {
         let mut server = Self::start();
         server.kill();
@@ -104,7 +104,7 @@ impl Server {
         self.process.wait().unwrap();
     }
 
-    /// Starts again on the same data and port. On a database the leases of the killed server end now instead of after a minute.
+    /// Restarts on the same data and port. On a database, the killed server's leases end now instead of after a minute.
     pub(crate) fn restart(&mut self) {
         if let Some(url) = self.database() {
             run_sql(url, END_LEASES);
@@ -128,7 +128,7 @@ impl Server {
         self.restart();
     }
 
-    /// [`Self::restart_with`], by value.
+    /// Does the same as [`Self::restart_with`] and returns the server.
     pub(crate) fn restarted_with(mut self, arguments: &[&str]) -> Self {
         self.restart_with(arguments);
         self
@@ -154,7 +154,7 @@ impl Server {
         self.process.wait().unwrap()
     }
 
-    /// Its database cannot be checked at the end of the test: nothing listens at its URL, or something silent.
+    /// Skips the check of its database at the end of the test, because nothing answers at its URL.
     pub(crate) fn has_no_database_to_check(&mut self) {
         self.arguments.clear();
     }
@@ -172,7 +172,7 @@ impl Server {
         fs::read_to_string(self.directory.path().join("server.log")).unwrap()
     }
 
-    /// The log has a text soon: a thread of its own writes the lines.
+    /// Asserts that the log soon has a text: a thread of its own writes the lines.
     pub(crate) fn assert_logs(&self, text: &str) {
         let begun = Instant::now();
         while !self.log().contains(text) {
@@ -199,7 +199,8 @@ impl Server {
 
     /// A request without a key.
     pub(crate) fn keyless(&self, method: Method, path: &str) -> RequestBuilder {
-        // Building a client reads all system certificates. No connection is reused: another test's server may get its port.
+        // Building a client reads all system certificates. Reuse no connection, because another test's server may get its
+        // port.
         static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
             let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
             client.pool_max_idle_per_host(0).build().unwrap()
@@ -272,7 +273,8 @@ impl Server {
     }
 }
 
-/// Runs `check` after each test, or its like in SQL on a database. `check` refuses a store that a test damaged on purpose; a refusal passes.
+/// Runs `check` after each test, or the same checks in SQL on a database. If a test damaged the store on purpose, `check`
+/// refuses it, and the test passes.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -294,7 +296,7 @@ fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, Strin
     loop {
         match try_launch(Command::new(BINARY), directory, address, arguments) {
             Ok(launched) => return launched,
-            // Another test may have taken the port for a moment, while this server did not run.
+            // Another test may have taken the port while this server did not run.
             Err(log) if log.contains("(os error 98)") && begun.elapsed() < Duration::from_secs(20) => {
                 thread::sleep(Duration::from_millis(200));
             }
@@ -307,7 +309,7 @@ pub(crate) fn launch(command: Command, directory: &Path, address: &str, argument
     try_launch(command, directory, address, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
 }
 
-/// Starts a server and returns the process and its URL, or the log if it does not start.
+/// Starts a server. Returns the process and its URL, or the log if it does not start.
 pub(crate) fn try_launch(
     mut command: Command,
     directory: &Path,
@@ -315,7 +317,7 @@ pub(crate) fn try_launch(
     arguments: &[String],
 ) -> Result<(Child, String), String> {
     let log = File::options().create(true).append(true).open(directory.join("server.log")).unwrap();
-    // Tests exceed the default rate limits. Tests of the limits set their own.
+    // Tests exceed the default rate limits, so turn these off. Tests of the limits set their own.
     if !arguments.iter().any(|argument| argument.contains("rate-limit")) {
         command.envs([("PAYMENTS_RATE_LIMIT", "0"), ("PAYMENTS_KEYLESS_RATE_LIMIT", "0")]);
     }

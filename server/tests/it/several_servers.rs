@@ -1,4 +1,4 @@
-//! Three servers on one database: one is killed, one is stopped beyond its leases, and the merchants notice neither.
+//! Three servers on one database: one is killed, one is paused beyond its leases, and the merchants notice neither.
 
 use std::{
     collections::HashSet,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const ENDPOINTS: usize = 3;
-/// The longest time that a server holds up the others when it stops in the middle of a batch.
+/// The longest time that a server delays the others when it is paused in the middle of a batch.
 const HELD_UP: Duration = Duration::from_secs(8);
 
 /// Starts servers on one database, all at the same time.
@@ -35,13 +35,13 @@ fn start(count: usize, database: &str) -> Vec<Server> {
     starting.into_iter().map(|server| server.join().unwrap()).collect()
 }
 
-/// Merchants, each of whom uses one server after another.
+/// Merchants. Each uses one server after another.
 struct Merchants<'s> {
     http: Client,
     urls: Vec<&'s str>,
     is_closing: AtomicBool,
     slowest_millis: AtomicU64,
-    /// The server that is stopped does not count as slow.
+    /// The paused server does not count as slow.
     stopped: &'s str,
 }
 
@@ -76,7 +76,7 @@ impl Merchants<'_> {
         }
     }
 
-    /// Creates and pays until the shops close. Returns the ids of the payments.
+    /// Creates and pays payments until the shops close. Returns the ids of the payments.
     async fn shop(&self, shop: usize) -> Vec<String> {
         let (mut ids, mut turn) = (Vec::new(), shop);
         while !self.is_closing.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ fn signal(server: &Server, signal: &str) {
     assert!(Command::new("kill").args([signal, &server.process_id().to_string()]).status().unwrap().success());
 }
 
-/// Stops a server at a moment when it has a transaction under way, and returns how many tries that took.
+/// Pauses a server while it has an open transaction. Returns how many tries that took.
 async fn stop_within_a_batch(server: &Server, database: &str) -> u32 {
     const OPEN: &str = "SELECT pid, xact_start FROM pg_stat_activity WHERE datname = current_database() AND \
                         state = 'idle in transaction' ORDER BY pid";
@@ -116,7 +116,7 @@ async fn stop_within_a_batch(server: &Server, database: &str) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_and_a_stopped_server_lose_no_event_and_hold_nobody_up() {
+async fn a_killed_and_a_paused_server_lose_no_event_and_delay_nobody() {
     let database = Cluster::shared().new_database();
     let mut servers = start(3, &database);
     let (mut killed, stopped, running) = (servers.remove(0), servers.remove(0), servers.remove(0));
@@ -140,7 +140,7 @@ async fn a_killed_and_a_stopped_server_lose_no_event_and_hold_nobody_up() {
         killed.kill();
         sleep(HELD_UP).await;
         merchants.is_closing.store(true, Ordering::Relaxed);
-        // The leases of both end now instead of after a minute.
+        // Now the leases of both end, instead of after a minute.
         run_sql(&database, END_LEASES);
         eprintln!("stopped within a batch at try {tries}");
         sleep(Duration::from_secs(3)).await;
@@ -179,7 +179,7 @@ async fn a_killed_and_a_stopped_server_lose_no_event_and_hold_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_key_works_on_every_server_at_once_and_a_revoked_one_on_none_after_a_second() {
+async fn a_new_key_works_on_all_servers_at_once_and_a_revoked_key_on_none_after_a_second() {
     let servers = start(3, &Cluster::shared().new_database());
     let key = servers[0].new_key("Rahim & Sons", "live");
     let statuses = async || {

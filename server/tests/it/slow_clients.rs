@@ -1,4 +1,4 @@
-//! Clients that read or send slowly: what they hold in the server's memory is bounded, and nobody else waits for them.
+//! Clients that read or send slowly. Their share of the server's memory is bounded, and nobody else waits for them.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ fn neighbour() -> reqwest::Client {
     client.timeout(Duration::from_secs(15)).build().unwrap()
 }
 
-/// A figure of the process's memory, in bytes.
+/// A memory statistic of the process, in bytes.
 fn memory(server: &Server, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -36,23 +36,23 @@ fn memory(server: &Server, name: &str) -> u64 {
 fn send(server: &Server, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // The server may refuse before all is sent.
+    // The server may refuse before everything is sent.
     let _ = stream.write_all(text.as_bytes());
     stream
 }
 
-/// The status of the response on a connection, of which the rest is not read.
+/// The status of the response on a connection. The rest is not read.
 fn status(mut stream: &TcpStream) -> String {
     let mut line = [0; 12];
     stream.read_exact(&mut line).unwrap();
     String::from_utf8_lossy(&line["HTTP/1.1 ".len()..]).into_owned()
 }
 
-/// 100 payments that are as long as they can be: a list of six megabytes.
+/// Creates 100 payments of maximum length, a list of six megabytes.
 async fn make_long_payments(server: &Server) {
     let create = |nth: usize| {
         let mut body = payment_of(&json!(5));
-        // As JSON it is longer: each of these characters is escaped.
+        // In JSON it is longer, because each of these characters is escaped.
         body["description"] = json!("\u{1}".repeat(2000));
         body["customer"] = json!({"name": "\"".repeat(320), "email": "\"".repeat(320)});
         let line = |item: usize| json!({"name": format!("{item:02}{}", "\"".repeat(198)), "quantity": 1});
@@ -77,7 +77,7 @@ async fn slow_readers_of_large_lists_take_bounded_memory_and_are_cut_off_after_3
     let list = server.request(Method::GET, LIST).send().await.unwrap().bytes().await.unwrap();
     assert!(list.len() > 3_900_000, "{}", list.len());
     let idle = memory(&server, "VmRSS");
-    // From now on, VmHWM is the most that the process has.
+    // From now on, VmHWM is the process's maximum memory.
     fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5").unwrap();
 
     let begun = Instant::now();
@@ -98,7 +98,7 @@ async fn slow_readers_of_large_lists_take_bounded_memory_and_are_cut_off_after_3
     let bytes: u64 = metric(&metrics, "payments_unsent_response_bytes");
     assert!((3 * MIB..=metric(&metrics, "payments_unsent_response_bytes_at_most")).contains(&bytes), "{bytes}");
     assert_eq!(metric::<usize>(&metrics, "payments_unsent_responses_refused_total"), refused.len());
-    // A refused connection works on, a payment is no list, and another address has room.
+    // A refused connection still works, a single payment needs no room, and another address has room.
     let mut again = refused[0];
     again.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     assert_eq!(status(again), "200");
@@ -109,7 +109,7 @@ async fn slow_readers_of_large_lists_take_bounded_memory_and_are_cut_off_after_3
     let other: Value = other.send().await.unwrap().json().await.unwrap();
     assert!(!other["items"].as_array().unwrap().is_empty());
 
-    // Nobody reads on.
+    // The clients read no further.
     tokio::time::sleep(Duration::from_secs(25).saturating_sub(begun.elapsed())).await;
     eventually("the slow readers to be cut off", async || {
         let metrics = server.metrics().await;
@@ -126,7 +126,7 @@ async fn unfinished_heads_take_bounded_memory_and_the_next_long_head_gets_503() 
     let server = start();
     let head = |bytes: usize| format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: {}", "x".repeat(bytes));
     let (mut held, mut refused) = (Vec::new(), Vec::new());
-    // Long heads take the most of the room, then shorter ones the rest.
+    // Long heads take most of the room, then shorter ones the rest.
     for (bytes, count) in [(60_000, 400), (9_000, 100)] {
         let head = head(bytes);
         let so_far = metric::<u64>(&server.metrics().await, "payments_input_refused_total");
@@ -147,7 +147,7 @@ async fn unfinished_heads_take_bounded_memory_and_the_next_long_head_gets_503() 
     (&refused).read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
     assert!(answer.contains("too_many_in_progress"), "{answer}");
-    // A body has no more room than a head, a usual request needs none, and another address has room.
+    // A body has no room either, a usual request needs none, and another address has room.
     let mut body = payment_of(&json!(5));
     body["metadata"] = json!({"long": "x".repeat(16_000)});
     let create = || server.request(Method::POST, "/payments").json(&body);
@@ -164,7 +164,7 @@ async fn unfinished_heads_take_bounded_memory_and_the_next_long_head_gets_503() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_payments_or_events_has_four_mebibytes_and_says_where_to_go_on() {
+async fn a_page_of_payments_or_events_ends_at_four_mebibytes_and_says_where_to_go_on() {
     let server = start();
     make_long_payments(&server).await;
     for list in [

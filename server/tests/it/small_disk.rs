@@ -1,4 +1,4 @@
-//! A small disk in memory, to fill.
+//! A small disk in memory, which a test can fill.
 
 use std::{path::Path, process::Command};
 
@@ -22,7 +22,7 @@ impl<'d> SmallDisk<'d> {
 
 impl Drop for SmallDisk<'_> {
     fn drop(&mut self) {
-        // Lazily: the engine's threads let go of its files a moment after it is closed.
+        // Unmount lazily: the engine's threads release its files a moment after the engine is closed.
         if !Command::new("umount").arg("-l").arg(self.0).status().is_ok_and(|status| status.success()) {
             let _ = Command::new("sudo").args(["-n", "umount", "-l"]).arg(self.0).status();
         }

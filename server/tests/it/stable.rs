@@ -1,4 +1,4 @@
-//! Makes text of a server comparable: ids, times, secrets and durations become the same in each run.
+//! Makes a server's text comparable: ids, times, secrets and durations become the same in each run.
 
 use std::{
     collections::HashMap,
@@ -7,34 +7,34 @@ use std::{
 
 use payments_client::Timestamp;
 
-/// The digits of an id before its number.
+/// The digits that every replaced id has before its number.
 const ID: &str = "0199c2d4e61b76bcb9d5d8034d42";
 const HEX: usize = 32;
-/// What stands for the slot, which follows in ids of records.
+/// The replacement of the slot, which follows in ids of records.
 const SLOT: &str = "1a7";
 const SECRET_HEX: usize = 64;
-/// 2026-03-01T10:00:00Z, which stands for the start.
+/// 2026-03-01T10:00:00Z, which replaces the start of the run.
 const START: i64 = 1_772_359_200_000;
-/// A run takes less.
+/// Longer than a run takes.
 const STEP: i64 = 5 * 60_000;
 
 pub(crate) struct Stable {
     started: i64,
-    /// What stands for what.
+    /// Each text and its replacement.
     replaced: Vec<(String, String)>,
 }
 
 impl Stable {
-    /// Stands for each webhook secret.
+    /// The replacement of each webhook secret.
     pub(crate) const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-    /// Times are those since now.
+    /// Replaces times since now.
     pub(crate) fn from_now() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         Self { started: i64::try_from(now).unwrap(), replaced: Vec::new() }
     }
 
-    /// Puts a text in place of another one.
+    /// Adds a replacement of a text.
     pub(crate) fn with(mut self, text: &str, stands_for_it: &str) -> Self {
         self.replaced.push((text.to_owned(), stands_for_it.to_owned()));
         self
@@ -62,7 +62,7 @@ impl Stable {
             };
             out.push_str(&replacement);
             rest = &rest[taken..];
-            // A duration differs in each run, and so does a place in the request log.
+            // A duration differs in each run, and so does a position in the request log.
             for (before, stands_for_it) in [("\"durationMs\": ", "12"), ("\"next\": \"", "48")] {
                 let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
                 let is_number = rest.as_bytes().get(digits).is_none_or(|byte| !byte.is_ascii_alphanumeric());
@@ -75,7 +75,7 @@ impl Stable {
         out
     }
 
-    /// The time since the start, in whole steps. A time from before the start is not of this run and stays.
+    /// The time since the start in whole steps. A time before the start is not from this run and stays.
     fn time(&self, time: Timestamp) -> String {
         let passed = time.as_millis() - self.started;
         match passed {
@@ -86,7 +86,7 @@ impl Stable {
 }
 
 #[test]
-fn two_runs_look_the_same() {
+fn two_runs_give_the_same_text() {
     let stable = Stable::from_now();
     let run = |id: char, ms: i64| {
         let (id, secret) = (id.to_string().repeat(HEX), id.to_string().repeat(SECRET_HEX));

@@ -38,17 +38,17 @@ impl Pair {
         self.0.run(&format!("pg_ctl -D {name} -w -l {name}.log start"));
     }
 
-    /// Kills a server at once, as a crash does.
+    /// Kills a server immediately, as a crash does.
     pub(crate) fn crash_server(&mut self, name: &str) {
         self.0.run(&format!("pg_ctl -D {name} -m immediate -w stop"));
     }
 
-    /// Makes the standby the primary. Its commits wait for nobody.
+    /// Promotes the standby. Its commits wait for nobody.
     pub(crate) fn promote(&mut self) {
         self.0.run("pg_ctl -D two -w promote");
     }
 
-    /// The URL of the database on whichever server accepts writes.
+    /// The URL of the database. It leads to the server that accepts writes.
     pub(crate) fn url(&self) -> String {
         self.0.url(&[5432, 5433], "shop")
     }
@@ -69,7 +69,7 @@ fn port(name: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_and_export_read_a_standby_as_they_read_its_primary() {
+async fn check_and_export_read_a_standby_as_its_primary() {
     let pair = Pair::start();
     let mut server = Server::start_with(&["--database-url", &pair.url()]);
     let payment = server.create(&payment_of(&json!(10))).await;

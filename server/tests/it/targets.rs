@@ -54,7 +54,7 @@ async fn an_endpoint_cannot_be_the_server_itself_and_a_webhook_that_reaches_it_d
     let moved = server.request(Method::PATCH, &format!("/webhooks/{id}")).json(&moved).send().await.unwrap();
     assert_eq!(moved.status(), StatusCode::BAD_REQUEST);
 
-    // A program that passes webhooks on with their headers, as a proxy does.
+    // Sends webhooks on with their headers, as a proxy does.
     server.client().webhooks().test(&id).await.unwrap();
     let received = elsewhere.received().remove(0);
     let total = async || server.get("/payments").await["total"].clone();

@@ -1,4 +1,4 @@
-//! A payment's timeline: what a support person needs.
+//! A payment's timeline, for support staff.
 
 use gateway_fakes::{Fault, stripe};
 use payments_client::{Client, DeliveryStatus, EventKind, PaymentId, SimulateOutcome, Timeline, TimelineKind};
@@ -16,7 +16,7 @@ fn client_of(live: &Live) -> Client {
     Client::builder(live.key.as_str()).base_url(&live.server.url).build().unwrap()
 }
 
-/// The kinds of its entries, with those of its events.
+/// The kinds of a timeline's entries. An event's entry has the event's kind.
 fn kinds(timeline: &Timeline) -> Vec<String> {
     let kind = |entry: &payments_client::TimelineEntry| match &entry.event {
         Some(event) => event.event.to_string(),
@@ -67,7 +67,7 @@ async fn a_timeline_tells_each_move_with_its_cause_and_each_event_with_its_deliv
         live.request(Method::GET, &format!("/payments/{id}/timeline")).send().await.unwrap().text().await.unwrap();
     assert!(!text.contains(stripe::SECRET_KEY) && !text.contains("whsec_"));
 
-    // A resent delivery is there too.
+    // A resent delivery is listed too.
     let event = timeline.items.last().unwrap().event.as_ref().unwrap();
     let resend = format!("/webhooks/deliveries/{}/resend", event.deliveries[0].id);
     assert!(live.request(Method::POST, &resend).send().await.unwrap().status().is_success());
@@ -79,17 +79,17 @@ async fn a_timeline_tells_each_move_with_its_cause_and_each_event_with_its_deliv
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeline_tells_each_move_with_its_cause_and_each_event_with_its_deliveries_on_a_directory() {
+async fn a_timeline_has_each_move_with_its_cause_and_each_event_with_its_deliveries_on_a_directory() {
     a_timeline_tells_each_move_with_its_cause_and_each_event_with_its_deliveries(Engine::Directory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeline_tells_each_move_with_its_cause_and_each_event_with_its_deliveries_on_postgresql() {
+async fn a_timeline_has_each_move_with_its_cause_and_each_event_with_its_deliveries_on_postgresql() {
     a_timeline_tells_each_move_with_its_cause_and_each_event_with_its_deliveries(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timeline_says_how_a_test_payment_ended_and_why_a_webhook_failed_and_is_not_anothers() {
+async fn a_timeline_says_how_a_payment_ended_and_why_a_webhook_failed_and_is_private() {
     let mut server = Server::start();
     let receiver = Receiver::start(Reply::Status(StatusCode::INTERNAL_SERVER_ERROR, String::new())).await;
     receiver.subscribe(&server.client()).await;

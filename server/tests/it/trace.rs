@@ -1,4 +1,4 @@
-//! Parses the system calls that strace has written down.
+//! Parses system calls that strace has recorded.
 
 use std::{
     collections::HashMap,
@@ -17,9 +17,9 @@ pub(crate) enum Step {
     Sent(Vec<u8>),
 }
 
-/// Parses a trace into steps. Each comes with its time, the number of the line at which it takes effect.
+/// Parses a trace into steps. Each comes with its time, which is the number of the line at which it takes effect.
 ///
-/// A write may take effect from its begin on and has taken effect by its end. A sync takes effect at its end, for writes
+/// A write may take effect from its beginning and has taken effect by its end. A sync takes effect at its end, for writes
 /// that ended before it began.
 pub(crate) fn steps(trace: &str, watched: &Path, first_line: usize) -> Vec<(usize, Step)> {
     let mut steps = Vec::new();
@@ -67,11 +67,11 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
         Some(PathBuf::from(text)).filter(|path| path.starts_with(watched))
     };
     let fd = || arguments.split(['<', ',', ')']).next()?.parse::<u32>().ok();
-    // `5<path>` for the descriptor of a file. The server did not open the standard streams.
+    // `5<path>` is the descriptor of a file. The server did not open the standard streams.
     let file = arguments.split_once('<').and_then(|(_, path)| path.split('>').next()).map(unhexed);
     let is_watched = file.is_some_and(|path| Path::new(OsStr::from_bytes(&path)).starts_with(watched))
         && fd().is_some_and(|fd| fd > 2);
-    // strace puts blanks around the bracket of an interrupted call.
+    // strace puts spaces around the bracket of an interrupted call.
     let last_number = || {
         let last = arguments.trim_end_matches([')', ' ']).rsplit(", ").next().unwrap();
         last.parse::<u64>().unwrap_or_else(|_| panic!("{name} does not end with a number: {last}"))
@@ -103,7 +103,7 @@ fn step(call: &str, begun: usize, ended: usize, watched: &Path) -> Option<(usize
             (ended, Step::Disk(Call::Sync { fd: fd()?, begun }))
         }
         "sync_file_range" => return None,
-        // Reserves space and changes neither content nor length.
+        // This call reserves space but changes neither content nor length.
         "fallocate" if arguments.contains("KEEP_SIZE") => return None,
         _ if is_watched => panic!("the model does not know {name}"),
         _ => return None,

@@ -1,4 +1,4 @@
-//! The account's transactions: what a bookkeeper reconciles against.
+//! The account's transactions, which a bookkeeper reconciles.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn all(client: &Client) -> Vec<Transaction> {
     client.account().stream_transactions(None).try_collect().await.unwrap()
 }
 
-/// A database shows a transaction when the transactions of its own before it have ended.
+/// Waits, because a database shows a transaction only when its own earlier transactions have ended.
 async fn all_once_there_are(client: &Client, expected: usize) -> Vec<Transaction> {
     let listed = async {
         loop {
@@ -32,7 +32,7 @@ async fn all_once_there_are(client: &Client, expected: usize) -> Vec<Transaction
     timeout(Duration::from_secs(30), listed).await.unwrap()
 }
 
-/// Kind, amount, currency and balance of each.
+/// Each transaction's kind, amount, currency and balance.
 fn read(transactions: &[Transaction]) -> Vec<(String, String, Currency, String)> {
     let one = |it: &Transaction| (it.kind.to_string(), it.amount.to_string(), it.currency, it.balance.to_string());
     transactions.iter().map(one).collect()
@@ -54,7 +54,7 @@ async fn each_posting_is_listed_with_the_balance_after_it(engine: Engine) {
 
     let found = all_once_there_are(&client, 8).await;
     let (usd, bdt) = (Currency::Usd, Currency::Bdt);
-    // The fee is 5 percent: 0.63 of 12.50, of which 0.13 belong to 2.50.
+    // The fee is 5 percent: 0.63 of 12.50, of which 0.13 belongs to a refund of 2.50.
     let expected = [
         ("fee_returned", "0.5", usd, "0"),
         ("refund", "-10", usd, "-0.5"),
@@ -110,7 +110,7 @@ async fn each_posting_is_listed_with_the_balance_after_it_on_postgresql() {
     each_posting_is_listed_with_the_balance_after_it(Engine::Postgres).await;
 }
 
-/// Payments complete at once while readers go through the list.
+/// Payments complete while readers read the list.
 async fn balances_stay_exact_while_postings_arrive(engine: Engine) {
     const PAYMENTS: usize = 60;
     let server = Server::start_on(engine, &[]);
@@ -137,7 +137,7 @@ async fn balances_stay_exact_while_postings_arrive(engine: Engine) {
     drop(server);
 }
 
-/// Each balance is that of the transaction before and its own amount, and the list ends with the first transaction.
+/// Asserts that each balance is the previous balance plus the amount, and that the list ends with the first transaction.
 fn expect_exact(newest_first: &[Transaction]) {
     let mut balance = 0;
     for it in newest_first.iter().rev() {
@@ -157,7 +157,7 @@ async fn balances_stay_exact_while_postings_arrive_on_postgresql() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transactions_of_others_are_not_found_and_wrong_parameters_are_named() {
+async fn transactions_of_others_are_not_found_and_errors_name_wrong_parameters() {
     let server = Server::start();
     let payment = server.create(&payment_of(&json!(750))).await;
     let id = payment["id"].as_str().unwrap().parse().unwrap();

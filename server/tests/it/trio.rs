@@ -1,4 +1,4 @@
-//! A PostgreSQL primary with two standbys, of which one must have each commit.
+//! A PostgreSQL primary with two standbys. Each commit waits for one of them.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use crate::{engine::run_sql, nodes::Nodes};
 
 const NODES: [&str; 3] = ["one", "two", "three"];
 
-/// How to start and kill a server.
+/// Shell functions that start and kill a server.
 ///
-/// The servers are children of the shell, so that it can wait for one that was killed: the process number of a child that nobody
-/// waits for would still count as the running server's.
+/// The servers are children of the shell, so that the shell can wait for a killed one. Without that wait, the process number
+/// of the dead child would still count as a running server's.
 const FUNCTIONS: &str = r#"
 # start NODE PORT: while processes of a killed server still end, a new one does not start.
 start() {
@@ -55,11 +55,11 @@ kill_node() {
 }
 "#;
 
-/// The settings of every node. A standby asks again soon, so that the gap of a test is not its pause.
+/// The settings of every node. A standby reconnects soon, so that its retry interval does not count as a gap.
 const SETTINGS: &str = "listen_addresses=''\\nmax_connections=100\\nwal_keep_size=256MB\\nwal_retrieve_retry_interval=100ms\\n\
                         synchronous_standby_names='ANY 1 (one,two,three)'\\n";
 
-/// Three nodes: one is the primary, and each of its commits waits for one of the others.
+/// Three nodes. One is the primary, and each of its commits waits for one of the others.
 pub(crate) struct Trio {
     nodes: Nodes,
     primary: usize,
@@ -84,7 +84,7 @@ impl Trio {
         trio
     }
 
-    /// The URL of the database on whichever node accepts writes.
+    /// The URL of the database. It leads to the node that accepts writes.
     pub(crate) fn url(&self) -> String {
         self.nodes.url(&[port(0), port(1), port(2)], "postgres")
     }
@@ -99,12 +99,12 @@ impl Trio {
         self.standbys().map(|node| run_sql(&self.url_of(node), sql))
     }
 
-    /// Kills the primary's first process. Its others end by themselves.
+    /// Kills the primary's first process. The others end by themselves.
     pub(crate) fn kill_postmaster(&mut self) {
         self.nodes.run(&format!("kill_postmaster {}", NODES[self.primary]));
     }
 
-    /// Starts the primary again where it was killed.
+    /// Restarts the primary in place.
     pub(crate) fn restart_primary(&mut self) {
         self.start_node(self.primary);
     }
@@ -114,12 +114,12 @@ impl Trio {
         self.nodes.run(&format!("kill_node {}", NODES[self.primary]));
     }
 
-    /// Makes all processes of the primary stand still.
+    /// Pauses all processes of the primary.
     pub(crate) fn freeze_primary(&mut self) {
         self.nodes.run(&format!("freeze_node {}", NODES[self.primary]));
     }
 
-    /// Kills the primary. What listens in its place accepts connections and says nothing.
+    /// Kills the primary. A process in its place accepts connections but never answers.
     pub(crate) fn silence_primary(&mut self) {
         self.kill_primary();
         let socket = self.nodes.directory.join(format!(".s.PGSQL.{}", port(self.primary)));
@@ -133,13 +133,13 @@ impl Trio {
         });
     }
 
-    /// Makes the standbys receive nothing more, as if the primary could not be reached.
+    /// Makes the standbys receive nothing more, as if they could not reach the primary.
     pub(crate) fn cut_standbys_off(&self) {
         self.standbys().into_iter().for_each(|node| self.receive_from(node, ""));
         self.wait_until_nothing_is_received();
     }
 
-    /// Promotes the standby that has received most. The other one follows it.
+    /// Promotes the standby that has received most. The other standby follows it.
     pub(crate) fn fail_over(&mut self) {
         const RECEIVED: &str =
             "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')";
@@ -152,7 +152,7 @@ impl Trio {
         self.receive_from(other, &self.way_to_primary());
     }
 
-    /// Makes the node that was the primary a standby again, whatever is left of it.
+    /// Makes the former primary a standby again, whatever state it is in.
     pub(crate) fn rebuild(&mut self, node: usize) {
         self.nodes.run(&format!("kill_node {0} && rm -rf {0} .s.PGSQL.{1}", NODES[node], port(node)));
         self.copy_primary_to(node);

@@ -1,4 +1,4 @@
-//! A server whose output nobody reads, or whose output cannot be written.
+//! A server whose output is not read or cannot be written.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::server::{BINARY, SANDBOX_KEY, eventually, metric, payment_of, text_of};
 
-/// What a pipe holds.
+/// The capacity of a pipe.
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// A process that ends with its test.
@@ -35,7 +35,7 @@ fn serve(directory: &Path, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>, m
     (Running(command.stdout(stdout).stderr(stderr).spawn().unwrap()), format!("http://{address}"))
 }
 
-/// A client that gives up after some seconds.
+/// A client with a timeout of some seconds.
 fn http() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build().unwrap()
 }
@@ -53,7 +53,7 @@ async fn creates_a_payment(url: &str) {
     assert_eq!(create.json(&payment_of(&json!(7))).send().await.unwrap().status(), 201);
 }
 
-/// Sends SIGTERM; the exit status, unless the server still runs after 20 seconds.
+/// Sends SIGTERM. Returns the exit status, or `None` if the server still runs after 20 seconds.
 fn terminate(Running(process): &mut Running) -> Option<ExitStatus> {
     assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
     let begun = Instant::now();
@@ -66,14 +66,14 @@ fn terminate(Running(process): &mut Running) -> Option<ExitStatus> {
     None
 }
 
-/// A pipe that nobody reads and that has no room.
+/// A full pipe that nobody reads.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(&[b'\n'; PIPE_BYTES]).unwrap();
     (reader, writer)
 }
 
-/// Makes the server log more than may wait, some 300 bytes with each request.
+/// Makes the server log more than its buffer holds, some 300 bytes with each request.
 async fn make_it_log(url: &str) {
     let (http, path) = (http(), "x".repeat(2000));
     for _ in 0..6000 {
@@ -83,7 +83,7 @@ async fn make_it_log(url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_nobody_reads_stops_no_request_and_the_log_says_what_it_dropped_when_it_goes_on() {
+async fn an_unread_log_stops_no_request_and_later_reports_the_dropped_lines() {
     let directory = TempDir::new().unwrap();
     let (log, writer) = full_pipe();
     let (mut server, url) = serve(directory.path(), Stdio::null(), writer, &[]);
@@ -96,7 +96,7 @@ async fn a_log_that_nobody_reads_stops_no_request_and_the_log_says_what_it_dropp
     };
     assert!(dropped().await > 0);
 
-    // Somebody reads again, until the sentence comes.
+    // Read the log again until the sentence comes.
     let mut lines = BufReader::new(log).lines().map(Result::unwrap).skip_while(String::is_empty);
     let (mut read, mut said) = (0, None);
     while said.is_none() {
@@ -115,7 +115,7 @@ async fn a_log_that_nobody_reads_stops_no_request_and_the_log_says_what_it_dropp
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_whose_log_nobody_reads_stops_when_it_is_told_to() {
+async fn a_server_with_an_unread_log_stops_on_sigterm() {
     let directory = TempDir::new().unwrap();
     let (_log, writer) = full_pipe();
     let (mut server, url) = serve(directory.path(), Stdio::null(), writer, &[]);
@@ -125,7 +125,7 @@ async fn a_server_whose_log_nobody_reads_stops_when_it_is_told_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_serves_although_its_output_is_full_closed_or_unread() {
+async fn a_server_serves_even_if_its_output_is_full_closed_or_unread() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let closed = || pipe().unwrap().1;
     let (_unread, unread) = full_pipe();

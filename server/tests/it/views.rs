@@ -1,4 +1,4 @@
-//! The views of a database have the figures of the API, for a role that may read nothing else.
+//! The views of a database have the same data as the API, for a role that may read nothing else.
 
 use std::process::Command;
 
@@ -14,19 +14,19 @@ use crate::{
 
 const VIEWS: [&str; 6] = ["payment", "refund", "event", "delivery", "transaction", "balance"];
 
-/// What a role reads in the database.
+/// Reads from the database as a role.
 fn read(database: &str, role: &str, sql: &str) -> String {
     run_sql(&database.replace("postgres@", &format!("{role}@")), sql)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
+async fn a_role_that_may_read_only_the_views_sees_the_same_data_as_the_api() {
     let live = Live::start_on(Engine::Postgres, "gateway-timeout = 1", &[]).await;
     let receiver = Receiver::start(Reply::Status(StatusCode::OK, String::new())).await;
     let hook = json!({"url": receiver.url(), "events": "*"});
     assert!(live.request(Method::POST, "/webhooks").json(&hook).send().await.unwrap().status().is_success());
     let get = async |path: &str| live.request(Method::GET, path).send().await.unwrap().json::<Value>().await.unwrap();
-    // PostgreSQL's `jsonb` has no such text and no such number.
+    // PostgreSQL's `jsonb` cannot have this text or this number.
     let body = r#"{"amount": 7.25, "currency": "USD", "success_url": "https://shop.example/paid",
         "cancel_url": "https://shop.example/cart", "metadata": {"odd": "a\u0000b", "large": "1e400000"}}"#;
     let odd = live.request(Method::POST, "/payments").header("content-type", "application/json").body(body);
@@ -36,7 +36,7 @@ async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
     assert_eq!(refund.json(&json!({"reason": "too small"})).send().await.unwrap().status(), StatusCode::OK);
     let sent = "SELECT count(*) FROM payments.delivery WHERE status = 'success'";
     let database = live.server.database().unwrap().to_owned();
-    // Three events of the refunded payment and two of the paid one; `payment.created` is sent for all three.
+    // The refunded payment has three events and the paid one two. All three payments have a `payment.created`.
     eventually("every delivery", async || (run_sql(&database, sent) == "6").then_some(())).await;
 
     let role = "reporter";
@@ -62,7 +62,7 @@ async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
         let amount: f64 = shown(&format!("SELECT amount {of}")).parse().unwrap();
         assert_eq!(Some(amount), payment["amount"].as_f64());
         let metadata: Value = serde_json::from_str(&shown(&format!("SELECT metadata {of}"))).unwrap();
-        // No text of PostgreSQL has this character.
+        // PostgreSQL's text cannot have this character.
         let expected = payment["metadata"].to_string().replace("\\u0000", "\u{fffd}");
         assert_eq!(metadata, serde_json::from_str::<Value>(&expected).unwrap());
         let created =
@@ -84,7 +84,7 @@ async fn a_role_that_may_read_the_views_alone_sees_what_the_api_shows() {
         format!("{events}|{events}|0")
     );
 
-    // Every column of every row can be read, and nothing else.
+    // The role can read every column of every row of the views, and nothing else.
     for view in VIEWS {
         let all =
             format!("SELECT count(r::text) > 0 AND bool_and(position('whsec_' IN r::text) = 0) FROM payments.{view} r");

@@ -47,7 +47,7 @@ async fn an_endpoint_moves_subscribes_anew_and_is_turned_off(engine: Engine) {
     assert_eq!(second.received().len(), 2);
 }
 
-/// A restarted server has another address.
+/// A client for the restarted server, which has another address.
 fn client_of(server: &Server) -> payments_client::Client {
     server.client()
 }
@@ -70,7 +70,7 @@ async fn pending_deliveries_fail_when_their_endpoint_is_turned_off() {
     let endpoint = server.client().webhooks().create(endpoint).await.unwrap();
     let payment = server.create(&payment_of(&json!(1))).await;
     eventually("the first request", || async { (hanging.received().len() == 1).then_some(()) }).await;
-    // The second event of the payment waits for the first.
+    // The payment's second event waits for its first.
     let id = payment["id"].as_str().unwrap().parse().unwrap();
     server.client().checkout().simulate(&id, payments_client::SimulateOutcome::Completed).await.unwrap();
     let both = || async { (server.get("/webhooks/deliveries?limit=5").await["total"] == 2).then_some(()) };
@@ -83,7 +83,7 @@ async fn pending_deliveries_fail_when_their_endpoint_is_turned_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_is_refused_for_a_bad_field_a_forbidden_address_and_anybody_else() {
+async fn an_update_with_a_bad_field_or_address_or_by_anybody_else_is_refused() {
     let server = Server::start();
     let receiver = Receiver::ok().await;
     receiver.subscribe(&server.client()).await;

@@ -62,7 +62,7 @@ async fn a_test_ping_returns_its_delivery() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_event_of_any_kind_is_an_example_that_is_marked_as_test() {
+async fn a_test_event_of_any_kind_is_an_example_marked_as_a_test() {
     let server = Server::start();
     let receiver = Receiver::ok().await;
     let secret = receiver.subscribe(&server.client()).await;

@@ -94,7 +94,7 @@ fn an_expect_100_continue_client_is_refused_before_it_sends_its_body() {
     let head =
         "POST /api/v1/payments HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    // No `100 Continue` comes first.
+    // The server sends no `100 Continue` first.
     read_answer(&mut stream).assert_refused(401);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();

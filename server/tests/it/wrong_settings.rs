@@ -18,14 +18,14 @@ fn run(variables: &[(&str, &str)], arguments: &[&str]) -> (TempDir, Output) {
 }
 
 fn run_in(directory: &TempDir, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
-    // A server that starts although it must not serves for ever.
+    // Limit the time: a server that wrongly starts would run forever.
     let mut command = Command::new("timeout");
     command.env_clear().envs(variables.iter().copied()).args(["20", BINARY]).args(arguments);
     command.current_dir(directory).output().unwrap()
 }
 
 #[test]
-fn a_wrong_flag_or_command_is_answered_with_its_form_or_the_nearest_one() {
+fn an_error_about_a_wrong_flag_or_command_has_its_form_or_the_nearest_name() {
     for (arguments, status, says) in [
         (&["serv"][..], 2, "a similar subcommand exists: 'serve'"),
         (&["keys", "creat"], 2, "a similar subcommand exists: 'create'"),
@@ -80,7 +80,7 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
-fn a_wrong_line_of_the_file_is_named_with_its_column_and_the_reason() {
+fn an_error_names_the_wrong_line_of_the_file_its_column_and_the_reason() {
     let directory = tempfile::tempdir().unwrap();
     for (text, says) in [
         ("listen = ['hush'", "payments.toml, line 1, column 17: invalid TOML: unclosed array"),
@@ -122,7 +122,7 @@ fn a_directory_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
+fn a_port_without_a_host_and_localhost_mean_this_machine() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for form in [port.clone(), format!("localhost:{port}")] {
@@ -135,7 +135,7 @@ fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_base_url_has_a_host_of_its_own_and_a_space_around_it_is_dropped() {
+async fn a_base_url_needs_a_real_host_and_spaces_around_it_are_dropped() {
     for (url, says) in [
         ("https://pay.example/shop", "must have no path, because the server needs a host of its own"),
         ("https://pay.example/ shop", "must have no space in it"),
@@ -151,7 +151,7 @@ async fn a_base_url_has_a_host_of_its_own_and_a_space_around_it_is_dropped() {
 }
 
 #[test]
-fn a_password_in_the_proxys_url_is_refused_on_the_command_line_and_taken_from_elsewhere() {
+fn a_password_in_the_proxys_url_is_refused_only_on_the_command_line() {
     let (password, none) = ("http://me:hush@proxy.internal:3128", "http://proxy.internal:3128");
     for arguments in [
         &["--gateway-proxy", password][..],
@@ -170,7 +170,7 @@ fn a_password_in_the_proxys_url_is_refused_on_the_command_line_and_taken_from_el
         (&[], &["--config", "payments.toml"]),
         (&[], &["--gateway-proxy", none]),
     ] {
-        // It goes on to the next wrong setting.
+        // The start fails at the next wrong setting instead.
         let said =
             text_of(&run_in(&directory, variables, &[arguments, &["--data-dir", "/proc/nothing/here"]].concat()));
         assert!(said.contains("--data-dir") && !said.contains("hush"), "{said}");

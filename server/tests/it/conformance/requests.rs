@@ -45,7 +45,7 @@ pub(super) async fn idempotency_and_authentication(world: &World, report: &mut R
     let before = with("x-api-key", key.clone()).await;
     let rotated = world.live.server.run(&["keys", "rotate", &id]);
     if world.engine == Engine::Postgres {
-        // The command works beside the server, which hears of it within a second.
+        // The command changes the database directly. The server notices it within a second.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let (after, new) = (with("x-api-key", key.clone()).await, with("x-api-key", rotated).await);

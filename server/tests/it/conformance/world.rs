@@ -27,7 +27,7 @@ impl World {
         for key in [SANDBOX_KEY, &live.key] {
             let request = live.server.keyless(Method::POST, "/api/v1/webhooks").bearer_auth(key).json(&body);
             let endpoint: Value = request.send().await.unwrap().json().await.unwrap();
-            // Signatures are checked with the live endpoint's secret, which is the last one.
+            // The live endpoint is the last one. The tests check signatures with its secret.
             secret = endpoint["secret"].as_str().unwrap().to_owned();
         }
         Self { engine, live, receiver, secret }

@@ -8,7 +8,7 @@ use crate::server::{Server, payment_of};
 
 const LIMITS: &str = "amount must be from 0.5 to 999999.99 in USD, the limits of Stripe";
 
-/// Asserts which dollars are taken.
+/// Asserts which amounts in dollars are accepted.
 async fn check(request: impl Fn() -> RequestBuilder) {
     for (amount, is_taken) in [
         (json!(0.1), false),
@@ -33,7 +33,7 @@ async fn check(request: impl Fn() -> RequestBuilder) {
 async fn an_amount_that_the_gateway_does_not_take_is_refused_with_its_limits() {
     let live = live().await;
     check(|| live.request(Method::POST, "/payments")).await;
-    // A part of what was paid may be less.
+    // A refund of a part may be smaller.
     let id = live.paid(5.0, "USD").await;
     let part = live.request(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", "part");
     assert_eq!(part.json(&json!({"amount": 0.1})).send().await.unwrap().status(), StatusCode::OK);

@@ -1,4 +1,4 @@
-//! Answers that say nothing about what was asked: of a key that was revoked, of a proxy, or that the outcome is unknown.
+//! Answers that are not about the request: the key was revoked, a proxy answered, or the outcome is unknown.
 
 use gateway_fakes::{Fault, Instead, bkash};
 use reqwest::{Method, StatusCode};
@@ -16,7 +16,7 @@ const OF_NOTHING: [Instead; 5] = [
     Instead::Code(""),
 ];
 
-/// Refunds a part, or all of a payment without an amount.
+/// Refunds a part, or the whole payment without an amount.
 async fn refund(live: &Live, id: &str, amount: Option<u64>) -> (StatusCode, Value) {
     let body = amount.map_or(json!({}), |amount| json!({"amount": amount}));
     let request = live.request(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", id);
@@ -29,9 +29,9 @@ fn sent_back(live: &Live, id: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_whose_answer_was_lost_is_sent_once_whatever_its_retries_are_answered() {
+async fn a_refund_with_a_lost_answer_is_sent_once_whatever_its_retries_return() {
     let live = live().await;
-    // Each event is asked about, which would take the faults away.
+    // The server would query each event, and those queries would use up the faults.
     live.stripe.program().keep_events();
     for (instead, amount) in OF_NOTHING.into_iter().flat_map(|it| [(it, Some(10)), (it, None)]) {
         let id = live.paid(20.0, "USD").await;
@@ -57,7 +57,7 @@ async fn a_refund_whose_answer_was_lost_is_sent_once_whatever_its_retries_are_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_that_stripe_made_is_recorded_although_the_server_hears_other_answers_for_a_while() {
+async fn a_refund_that_stripe_made_is_recorded_even_after_misleading_answers() {
     let live = live().await;
     let mut refunds = Vec::new();
     for (instead, amount) in OF_NOTHING.into_iter().zip([None, Some(10), None, None, Some(10)]) {
@@ -88,7 +88,7 @@ async fn a_refund_that_stripe_made_is_recorded_although_the_server_hears_other_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_in_the_dashboard_is_not_taken_for_the_merchants() {
+async fn a_refund_in_the_dashboard_does_not_count_as_the_merchants() {
     let live = live().await;
     let id = live.paid(20.0, "USD").await;
     live.stripe.program().refund_by_hand(&id);
@@ -99,7 +99,7 @@ async fn a_refund_in_the_dashboard_is_not_taken_for_the_merchants() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_execute_whose_outcome_bkash_does_not_know_leaves_the_attempt_as_the_only_one() {
+async fn after_an_execute_with_an_unknown_outcome_no_other_attempt_begins() {
     let live = live().await;
     let codes = ["2003", "2020", "2024", "9999", "2029", "2067", "7777"].map(Instead::Code);
     for instead in codes.into_iter().chain(OF_NOTHING.into_iter().take(4)) {
@@ -117,7 +117,7 @@ async fn an_execute_whose_outcome_bkash_does_not_know_leaves_the_attempt_as_the_
             live.bkash.program().books().iter().filter(|it| it.reference.contains(&id)).map(|it| it.taken).collect();
         assert_eq!(taken, [1], "{instead:?}");
         if instead == Instead::Unauthorized {
-            // It may come from a proxy, so no token is requested at once: bKash grants two an hour.
+            // This answer may come from a proxy, so the server requests no new token: bKash grants two an hour.
             assert_eq!(live.bkash.program().token_calls(), 1);
         }
     }

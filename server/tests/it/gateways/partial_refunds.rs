@@ -1,4 +1,4 @@
-//! Refunds of parts: together never more than the payment, at the gateway either.
+//! Refunds of parts. Together they never exceed the payment, even at the gateway.
 
 use std::collections::BTreeMap;
 
@@ -105,11 +105,11 @@ async fn each_mobile_money_part_is_settled_by_its_own_id() {
     assert_eq!(payment["refunds"][0]["status"], "pending_settlement");
     assert_eq!((&payment["refunds"][1]["status"], &payment["rawStatus"]), (&json!("succeeded"), &json!("paid")));
     assert!(!live.server.try_run(&["refunds", "settle", &second, "--reference", "TRX3"]).status.success());
-    // One waits: its payment's id will do.
+    // One refund waits, so the payment's id is enough.
     let settle = ["refunds", "settle", &id, "--reference", "TRX4"];
     let settled = live.server.run(&settle);
     assert_eq!(live.server.run(&["refunds", "list"]), "");
-    // The same command again does not settle the refund that waits since.
+    // The same command again does not settle the refund that has been waiting since.
     let (_, third) = refund(&live, &id, Some(7.0), Some("third")).await;
     assert_eq!(live.server.run(&settle), settled);
     let listed = live.server.run(&["refunds", "list"]);
@@ -118,7 +118,7 @@ async fn each_mobile_money_part_is_settled_by_its_own_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_refunded_at_one_moment_never_exceed_the_payment() {
+async fn concurrent_refunds_of_parts_never_exceed_the_payment() {
     for engine in [Engine::Directory, Engine::Postgres] {
         let live = Live::start_on(engine, "gateway-timeout = 1", &[]).await;
         for currency in ["USD", "BDT"] {
@@ -148,7 +148,7 @@ async fn parts_refunded_at_one_moment_never_exceed_the_payment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_whose_answer_was_lost_is_found_at_stripe_when_its_key_is_forgotten() {
+async fn a_part_with_a_lost_answer_is_found_at_stripe_even_without_its_key() {
     let mut live = live().await;
     let id = live.paid(10.0, "USD").await;
     live.stripe.faults().next("refund", Fault::DropAfter);
@@ -158,7 +158,7 @@ async fn a_part_whose_answer_was_lost_is_found_at_stripe_when_its_key_is_forgott
     assert_eq!((status, &found["amountRefunded"]), (StatusCode::OK, &json!(4)));
     assert_eq!(refunded_at_stripe(&live, &id), 400);
 
-    // The same after a crash: the server goes on by itself.
+    // The same happens after a crash: the server finishes by itself.
     live.stripe.faults().next("refund", Fault::DropAfter);
     assert_eq!(refund(&live, &id, Some(1.0), Some("b")).await.0, StatusCode::SERVICE_UNAVAILABLE);
     live.stripe.program().forget_keys();
@@ -179,7 +179,7 @@ async fn a_part_that_stripe_refuses_leaves_the_payment_as_it_was() {
     assert_eq!(refund(&live, &id, Some(4.0), Some("a")).await.0, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(live.payment(&id).await.get("amountRefunded").is_none());
     assert_eq!(refund(&live, &id, Some(4.0), Some("a")).await.0, StatusCode::OK, "the key may be used again");
-    // The bank rejects it later: a person decides, and the rest can still be refunded.
+    // The bank rejects it later. A person decides about it, and the rest can still be refunded.
     let first = live.payment(&id).await["refund"]["id"].clone();
     let at_stripe = live.stripe.program().refunds();
     assert_eq!(at_stripe.len(), 2, "a refused one and a made one");

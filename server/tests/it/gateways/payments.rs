@@ -106,7 +106,7 @@ async fn an_execute_that_never_arrived_is_retried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_execute_fails_the_attempt_although_the_first_query_is_lost() {
+async fn a_refused_execute_fails_the_attempt_even_if_the_first_query_is_lost() {
     let live = live().await;
     let (id, back) = approved(&live, bkash::POOR_WALLET).await;
     live.bkash.faults().next("status", Fault::DropBefore);
@@ -224,7 +224,7 @@ async fn the_stripe_webhook_accepts_repeated_signed_events_and_refuses_forged_on
     assert_eq!(post(&sign(stripe::WEBHOOK_SECRET, body), body).await, 200);
     assert_eq!(post(&sign("whsec_another", body), body).await, 400);
     assert_eq!(post("", body).await, 400);
-    // The server accepts every signed event; Stripe would resend a refused one for days.
+    // The server accepts every signed event, because Stripe would resend a refused one for days.
     for genuine in [
         r#"{"id":"evt_2","type":"invoice.paid","data":{"object":{"id":"in_1"}}}"#,
         r#"{"id":"evt_3","type":"refund.updated","data":{"object":{"metadata":{"payment_id":"pay_unknown"}}}}"#,
@@ -262,7 +262,7 @@ async fn a_signed_stripe_event_may_be_a_mebibyte_long() {
     for signature in [&*forged, &late, "", "t=1"] {
         assert_eq!(post(signature, body.clone()).await, 400, "{signature}");
     }
-    // More of them at once than there are places.
+    // Send more events concurrently than there are places for long bodies.
     let signature = signer.sign_at(body.as_bytes(), now).to_string();
     let at_once = futures_util::future::join_all((0..40).map(|_| post(&signature, body.clone()))).await;
     assert!(at_once.iter().all(|status| *status == 200), "{at_once:?}");

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::live;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refund_succeeds_when_stripe_accepts_it_and_is_422_when_it_fails_or_is_canceled() {
+async fn a_refund_succeeds_if_stripe_accepts_it_and_else_returns_422() {
     let live = live().await;
     for (status, is_made) in
         [("succeeded", true), ("pending", true), ("requires_action", true), ("failed", false), ("canceled", false)]

@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use super::{approved, live};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_head_or_a_prefetch_of_a_return_address_acts_on_nothing() {
+async fn a_head_or_a_prefetch_of_a_return_url_has_no_effect() {
     let live = live().await;
     let (bdt, back) = approved(&live, bkash::WALLET).await;
     let usd = live.create(7.0, "USD").await;
@@ -44,7 +44,7 @@ async fn a_head_or_a_prefetch_of_a_return_address_acts_on_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn returns_at_one_moment_share_one_question_and_later_ones_wait_for_the_next_second() {
+async fn concurrent_returns_share_a_query_and_later_ones_wait_a_second() {
     let live = live().await;
     let id = live.create(7.0, "USD").await;
     live.pay(&id).await;
@@ -62,7 +62,7 @@ async fn returns_at_one_moment_share_one_question_and_later_ones_wait_for_the_ne
     for turn in 1..=2 {
         let pages = return_often().await;
         assert!(pages.iter().all(|page| *page == format!("/checkout/{id}")), "{pages:?}");
-        // Those that arrive while the first asks share its answer; those that arrive later share another.
+        // Requests that arrive during the first query share its answer. Later ones share another.
         assert!(asked() <= 1 + begun.elapsed().as_secs(), "{} questions after turn {turn}", asked());
     }
     assert!(asked() >= 2);

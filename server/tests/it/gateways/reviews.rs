@@ -1,4 +1,4 @@
-//! Payments that a person found paid, by the command line.
+//! Manual reviews that a person resolves as paid, on the command line.
 
 use gateway_fakes::{Fault, Instead, bkash, stripe};
 use reqwest::Method;
@@ -33,7 +33,7 @@ async fn refund(live: &Live, id: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_resolved_as_paid_stores_the_gateways_transaction_so_that_a_refund_sends_it_back() {
+async fn a_review_resolved_as_paid_stores_the_transaction_that_a_refund_needs() {
     let live = live().await;
     let (card, wallet) = (with_another_amount(&live, "USD").await, with_another_amount(&live, "BDT").await);
     for id in [&card, &wallet] {
@@ -57,14 +57,14 @@ async fn a_review_is_not_resolved_as_paid_without_a_transaction() {
         let arguments: Vec<String> = resolve(id).into_iter().chain(more.iter().map(ToString::to_string)).collect();
         live.server.try_run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    // The key was rolled, so Stripe says nothing about the payment.
+    // The key was replaced, so Stripe says nothing about the payment.
     live.stripe.faults().next("retrieve", Fault::Before(Instead::Unauthorized));
     for (paid, more) in [(&asked, &["--as", "paid"][..]), (&given, &["--as", "failed", "--transaction", "T1"])] {
         let refused = run(&live, paid, more);
         let error = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(!refused.status.success() && error.contains("transaction"), "{error}");
     }
-    // Without a running server nobody can be asked.
+    // Without a running server, the command cannot query the gateway.
     live.server.kill();
     let refused = run(&live, &asked, &["--as", "paid"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--transaction"), "{refused:?}");

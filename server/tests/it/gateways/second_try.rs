@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{ENGINES, Live, live};
 use crate::{engine::Engine, server::eventually};
 
-/// Begins an attempt at bKash that fails, because the wallet is empty. Returns the gateway's id of it.
+/// Begins an attempt at bKash that fails because the wallet is empty. Returns the gateway's id of the attempt.
 async fn fail(live: &Live, id: &str) -> String {
     let (_, attempt) = live.pay(id).await;
     let back = live.bkash.program().approve(&attempt, bkash::POOR_WALLET).unwrap();
@@ -63,7 +63,7 @@ async fn a_customer_with_an_empty_wallet_pays_at_the_second_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_card_pays_and_its_money_is_what_a_refund_sends_back() {
+async fn a_second_card_pays_and_a_refund_goes_back_to_it() {
     let live = live().await;
     let id = live.create(9.0, "USD").await;
     let (_, first) = live.pay(&id).await;
@@ -94,7 +94,7 @@ async fn a_blocked_wallet_is_a_failed_attempt_and_a_cancel_ends_the_payment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_ends_is_failed_if_its_last_attempt_failed_and_else_expired() {
+async fn an_ended_session_is_failed_if_its_last_attempt_failed_and_else_expired() {
     for engine in ENGINES {
         let live = Live::start_on(engine, "gateway-timeout = 1\nsession-ttl = 6", &[]).await;
         let (failed, left) = (live.create(7.0, "BDT").await, live.create(7.0, "BDT").await);
@@ -111,7 +111,7 @@ async fn a_session_that_ends_is_failed_if_its_last_attempt_failed_and_else_expir
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn back_to_the_shop_cancels_at_once_unless_an_attempt_can_be_paid() {
+async fn going_back_to_the_shop_cancels_at_once_unless_an_attempt_can_be_paid() {
     let live = live().await;
     let leave = async |id: &str| {
         let request = live.server.keyless(Method::POST, &format!("/checkout/{id}")).body("action=leave");
@@ -135,7 +135,7 @@ async fn a_forgotten_tab_of_an_ended_attempt_changes_nothing() {
     let id = live.create(7.0, "BDT").await;
     let first = fail(&live, &id).await;
     let (_, second) = live.pay(&id).await;
-    // The tab of the first attempt is cancelled, and approved: neither is about the second.
+    // The first attempt's tab is cancelled, then approved. Neither concerns the second attempt.
     let cancelled = format!("{}/gateways/bkash/return/{id}?paymentID={first}&status=cancel", live.server.url);
     live.come_back(&cancelled).await;
     assert_eq!(live.payment(&id).await["rawStatus"], "processing");
@@ -188,7 +188,7 @@ async fn late_money_of_an_attempt_that_failed_after_its_session_pays_the_payment
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn money_of_two_attempts_waits_for_a_person() {
+async fn money_of_two_attempts_waits_for_manual_review() {
     for engine in ENGINES {
         let live = Live::start_on(engine, "gateway-timeout = 1", &[]).await;
         let id = live.create(7.0, "BDT").await;

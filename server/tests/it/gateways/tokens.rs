@@ -1,4 +1,4 @@
-//! The token that every bKash call needs: two an hour, and none of them wasted.
+//! The token that every bKash call needs: bKash grants two an hour, and the server wastes none.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn a_gateway_that_cannot_be_reached_uses_up_no_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_bad_gateways_do_not_use_up_both_tokens_of_the_hour() {
+async fn a_broken_gateway_does_not_use_up_both_tokens_of_an_hour() {
     let live = live().await;
     let id = live.create(7.0, "BDT").await;
     for _ in 0..2 {
@@ -47,7 +47,7 @@ async fn two_bad_gateways_do_not_use_up_both_tokens_of_the_hour() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_customer_who_hangs_up_does_not_lose_the_token() {
+async fn a_customer_who_hangs_up_does_not_lose_the_gateways_token() {
     let mut live = Live::start("gateway-timeout = 20").await;
     let id = live.create(7.0, "BDT").await;
     live.server.restart_in(&[("PAYMENTS_GATEWAY_PROXY", &*slow_proxy().await)]);

@@ -1,4 +1,4 @@
-//! Clients that work on one payment at the same time and record what they are answered.
+//! Clients that work on one payment concurrently and record their answers.
 
 use std::{
     sync::{
@@ -18,10 +18,10 @@ use tokio::time::sleep;
 use super::payment::{Actions, Keyed, Operation, State};
 use crate::server::{Server, payment_of};
 
-/// How many clients work on one payment. The last ones only read, so that somebody reads while changes wait.
+/// How many clients work on one payment. The last ones only read, so that there are readers while writers wait.
 const CLIENTS: usize = 4;
 const READERS: usize = 2;
-/// How many operations a client makes. The readers end with the last of the others.
+/// How many operations a client makes. The readers end with the last writer.
 const OPERATIONS: usize = 20;
 const READS: usize = 70;
 /// How long a client waits for an answer before it asks again.
@@ -43,21 +43,21 @@ pub(super) struct Platform {
     http: Client,
     urls: Vec<String>,
     bkash: Arc<Bkash>,
-    /// Whether a client sometimes reads what it read before, without asking.
+    /// Whether a client sometimes repeats its last read without a request.
     has_cache: bool,
 }
 
-/// One payment and what is recorded about it.
+/// One payment and its recorded history.
 struct Recorded<'s> {
     platform: &'s Platform,
     merchant: Merchant,
     actions: Mutex<Actions>,
     facts: Mutex<Facts>,
-    /// How many clients still change something.
+    /// How many clients still write.
     writers: AtomicUsize,
 }
 
-/// What never changes once it is there: a payment is created, paid and refunded once.
+/// Facts that never change: a payment is created, paid and refunded at most once.
 #[derive(Default)]
 struct Facts {
     id: Option<String>,
@@ -76,7 +76,7 @@ struct Answer {
 
 impl Platform {
     pub(super) fn new(urls: Vec<String>, bkash: Arc<Bkash>) -> Self {
-        // No connection is reused: a server that was killed leaves broken ones.
+        // Reuse no connection, because a killed server leaves broken ones.
         let http = Client::builder().redirect(Policy::none()).no_proxy().pool_max_idle_per_host(0).timeout(PATIENCE);
         Self { http: http.build().unwrap(), urls, bkash, has_cache: false }
     }
@@ -85,8 +85,8 @@ impl Platform {
         Self { has_cache: true, ..self }
     }
 
-    /// Pays one payment. Afterwards the server has the gateway's token, of which there are two in an hour: servers that
-    /// are killed while they ask for one would soon get none.
+    /// Pays one payment. Then the server has the gateway's token. The gateway grants two an hour, and servers that were
+    /// killed while they request one would soon get none.
     pub(super) async fn warm_up(&self, merchant: Merchant) {
         let payment = Recorded::new(self, merchant);
         payment.create().await;
@@ -94,14 +94,14 @@ impl Platform {
         payment.pay(&id).await;
     }
 
-    /// Lets the clients of a merchant work. Returns what was asked and answered.
+    /// Lets the clients of a merchant work. Returns their requests and answers.
     pub(super) async fn play(&self, merchant: Merchant) -> Actions {
         let payment = Recorded::new(self, merchant);
-        // Payments begin at different times, so that a fault meets each in another state.
+        // Payments begin at different times, so that a fault meets them in different states.
         sleep(Duration::from_millis(fastrand::u64(..1000))).await;
         join_all((0..CLIENTS).map(|client| payment.client(client))).await;
         let mut actions = payment.actions.into_inner().unwrap();
-        // A try that may still be under way ends after everything else.
+        // A try that may still be in progress ends after everything else.
         let open: Vec<_> = actions.iter().map(|(client, _)| *client).filter(|client| *client >= CLIENTS).collect();
         actions.extend(open.into_iter().map(|open| {
             let by = (open - CLIENTS) % CLIENTS;
@@ -147,7 +147,7 @@ impl Answer {
         Keyed { is_replayed: self.is_replayed, is_repeated: self.is_repeated }
     }
 
-    /// Whether a payment was refused a move because it is in another state.
+    /// Whether a transition was refused because the payment is in another state.
     fn refuses(&self, from: &str, to: &str) -> bool {
         let message = format!("a payment that is {from} cannot become {to}");
         self.status == 409 && self.body["message"].as_str().unwrap().contains(&message)
@@ -189,7 +189,7 @@ impl<'s> Recorded<'s> {
         self.writers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Records that a client asks, a little later. Returns the place of the action.
+    /// Waits a little, then records a client's request. Returns the position of the action.
     async fn ask(&self, client: usize) -> usize {
         sleep(Duration::from_millis(fastrand::u64(..80))).await;
         let mut actions = self.actions.lock().unwrap();
@@ -197,7 +197,7 @@ impl<'s> Recorded<'s> {
         actions.len() - 1
     }
 
-    /// Records an answer. A call that may still be under way goes to a client of its own, which makes no other.
+    /// Records an answer. A call that may still be in progress is moved to its own client, which makes no other call.
     fn answer(&self, client: usize, asked: usize, operation: Operation) {
         let mut actions = self.actions.lock().unwrap();
         if let Operation::MayRefund { by } = operation {
@@ -243,7 +243,7 @@ impl<'s> Recorded<'s> {
             }
             assert_eq!(begun.status, 200, "{}", begun.body);
             let attempt = begun.body["redirectUrl"].as_str().unwrap().rsplit('/').next().unwrap();
-            // The gateway knows already that the payment is paid, if somebody else was faster.
+            // If another client was faster, the gateway already knows that the payment is paid.
             if let Some(back) = self.platform.bkash.approve(attempt, WALLET) {
                 let path = &back[back.find("/gateways").unwrap()..];
                 let back = self.platform.insist(|url| self.platform.http.get(format!("{url}{path}"))).await;
@@ -255,7 +255,7 @@ impl<'s> Recorded<'s> {
         }
     }
 
-    /// Refunds the payment. Each client has a key of its own and uses it again and again.
+    /// Refunds the payment. Each client has its own key and always uses it.
     async fn refund(&self, id: &str, by: usize) -> Operation {
         let request = |url: &str| {
             let request = self.platform.http.post(format!("{url}/api/v1/payments/{id}/refund"));
@@ -279,7 +279,7 @@ impl<'s> Recorded<'s> {
         self.platform.http.get(format!("{url}/api/v1{path}")).bearer_auth(&self.merchant.key)
     }
 
-    /// The state of a payment in an answer, which must agree with the earlier ones.
+    /// The state of a payment in an answer. It must agree with earlier answers.
     fn state_of(&self, payment: &Value) -> State {
         let mut facts = self.facts.lock().unwrap();
         let Facts { id, paid_at, refund } = &mut *facts;

@@ -1,8 +1,8 @@
-//! A payment as a state machine, seen from outside: what each answer says about the state before and after it.
+//! A payment as a state machine, seen from outside: what each answer says about the state before and after the operation.
 
 use todc_utils::{Action, Specification};
 
-/// What was asked and answered about one payment, by whom, in the order of time.
+/// The requests and answers about one payment, with their clients, in the order of time.
 pub(super) type Actions = Vec<(usize, Action<Operation>)>;
 
 /// The state of a payment.
@@ -11,7 +11,7 @@ pub(super) enum State {
     Absent,
     Pending,
     Completed,
-    /// Refunded under the key of a client.
+    /// Refunded with the key of a client.
     Refunded {
         by: usize,
     },
@@ -19,15 +19,15 @@ pub(super) enum State {
 
 /// An operation and its answer.
 ///
-/// An operation whose first tries got no answer is repeated until it gets one. One of those tries may have had the
-/// effect, so its moment is anywhere between the first try and the answer.
+/// An operation whose first tries got no answer is repeated until it gets one. Any of those tries may have had the effect, so
+/// its moment is anywhere between the first try and the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// It is not answered yet.
+    /// Not answered yet.
     Asked,
     Created(Keyed),
     Read(State),
-    /// The gateway's page led back to the shop, or the server says that the payment is paid already.
+    /// The gateway's page led back to the shop, or the server said that the payment is already paid.
     Paid,
     Refunded {
         by: usize,
@@ -38,13 +38,13 @@ pub(super) enum Operation {
         by: usize,
         is_refunded: bool,
     },
-    /// A refund was refused at last, but an earlier try of it may still be under way.
+    /// A refund was refused in the end, but an earlier try may still be in progress.
     MayRefund {
         by: usize,
     },
 }
 
-/// How a request under an idempotency key was answered.
+/// The answer to a request with an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Keyed {
     /// The answer is a stored one.
@@ -54,7 +54,7 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
-    /// Whether the operation itself can have had the effect.
+    /// Whether this operation itself may have had the effect.
     fn may_be_first(self) -> bool {
         !self.is_replayed || self.is_repeated
     }
@@ -96,7 +96,7 @@ impl Specification for PaymentSpec {
     }
 }
 
-/// Actions as text, a line each.
+/// Actions as text, one per line.
 pub(super) fn lines(actions: &Actions) -> String {
     let line = |(client, action): &(usize, Action<Operation>)| match action {
         Action::Call(_) => format!("client {client} asks"),

@@ -33,7 +33,7 @@ impl World {
             }
             self.account(who).await;
             self.endpoints(who).await;
-            // What failed and was not sent again is sent now, and nothing else.
+            // Now the failed deliveries that were not resent are resent, and no others.
             for index in 0..self.of(who).endpoints.len() {
                 self.recover(who, index).await;
             }
@@ -43,7 +43,7 @@ impl World {
             }
         }
         self.money_moved_once();
-        // Without a server the command reads the store itself. `check` runs when the server is dropped.
+        // Without a server, the command reads the store itself. Dropping the server runs `check`.
         assert!(self.live.server.terminate().success());
         if self.live.server.database().is_some() {
             // A database has tools of its own.

@@ -17,18 +17,18 @@ pub(super) struct Payment {
     pub(super) method: Option<&'static str>,
     /// The refunds in minor units, oldest first.
     pub(super) refunds: Vec<u64>,
-    /// How often its customer went to the gateway.
+    /// How often the customer went to the gateway.
     pub(super) attempts: u32,
-    /// The API's last answer. It changes only with the payment.
+    /// The API's last answer. It changes only when the payment changes.
     pub(super) text: String,
-    /// The session expires between these.
+    /// The session expires between these two moments.
     pub(super) expires_between: (Instant, Instant),
 }
 
 pub(super) struct Endpoint {
     pub(super) id: String,
     pub(super) text: String,
-    /// The secrets that sign, the present one first.
+    /// The secrets that sign deliveries, the present one first.
     pub(super) secrets: Vec<String>,
     pub(super) events: &'static [&'static str],
     pub(super) is_active: bool,
@@ -43,7 +43,7 @@ pub(super) struct Delivery {
     pub(super) data: Value,
     /// The secrets that sign it.
     pub(super) secrets: Vec<String>,
-    /// Whether nothing listens where it is sent.
+    /// Whether nothing listens at its destination.
     pub(super) is_missed: bool,
     pub(super) is_resent: bool,
 }
@@ -142,7 +142,7 @@ impl Payment {
         self.minor - self.refunded()
     }
 
-    /// What the platform owes the merchant of a paid payment: the fee came back in proportion, rounded half up.
+    /// What the platform owes the merchant for a paid payment. The fee is returned in proportion, rounded half up.
     pub(super) fn owed(&self) -> u64 {
         let (minor, refunded, fee) = (u128::from(self.minor), u128::from(self.refunded()), u128::from(fee(self.minor)));
         let fee_back = (2 * fee * refunded + minor) / (2 * minor);

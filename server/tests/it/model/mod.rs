@@ -133,7 +133,7 @@ fn random_operations_match_the_model_on_postgresql() {
 
 #[test]
 fn random_operations_match_the_model_when_sessions_expire() {
-    // Fewer, because each one waits.
+    // Run fewer sequences, because each one waits.
     run(Engine::Directory, cases().div_ceil(8), Duration::from_secs(4), steps(true));
 }
 

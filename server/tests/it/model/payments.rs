@@ -97,7 +97,8 @@ impl World {
         }
     }
 
-    /// Ends an attempt of a live session at the gateway and returns. After a failed one the next call tries again.
+    /// Ends an attempt of a live session at the gateway and returns to the shop. After a failed attempt, the next call tries
+    /// again.
     pub(super) async fn pay(&mut self, index: usize, outcome: &'static str) {
         let Some(index) = index_in(&self.of(Who::Live).payments, index) else { return };
         let Payment { id, raw, currency, minor, .. } = &self.of(Who::Live).payments[index];
@@ -195,7 +196,7 @@ impl World {
         assert_eq!((answer.status, answer.text), (StatusCode::OK, expected));
     }
 
-    /// Asserts what a filter by currency finds, part after part.
+    /// Asserts the result of a filter by currency, part by part.
     pub(super) async fn find(&self, who: Who, currency: &str, status: Option<&str>) {
         let status_filter = status.map(|status| format!("&status={status}")).unwrap_or_default();
         let mut found = Vec::new();

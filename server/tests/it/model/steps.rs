@@ -35,7 +35,7 @@ pub(super) enum Operation {
     Leave {
         payment: usize,
     },
-    /// `percent` of the amount, or what is left.
+    /// Refunds `percent` of the amount, or the rest.
     Refund {
         payment: usize,
         percent: Option<u64>,
@@ -62,7 +62,7 @@ pub(super) enum Operation {
         is_active: bool,
         is_down: bool,
     },
-    /// The secret before signs for a day, or not at all.
+    /// Rotates the secret. If it `overlaps`, the previous one still signs for a day.
     Rotate {
         endpoint: usize,
         overlaps: bool,
@@ -104,7 +104,7 @@ impl fmt::Debug for Steps {
     }
 }
 
-/// Prints failed steps at once: a failure that happens only sometimes may not recur while shrinking.
+/// Prints failed steps immediately, because a failure that happens only sometimes may not recur during shrinking.
 impl Drop for Steps {
     fn drop(&mut self) {
         if thread::panicking() {

@@ -14,7 +14,7 @@ use crate::server::eventually;
 
 /// Nothing listens on this port.
 pub(super) const DOWN: &str = "http://127.0.0.1:9/hook";
-/// The present secret and the last three.
+/// Maximum secrets that sign: the present one and the last three.
 const MOST_SECRETS: usize = 4;
 
 impl World {
@@ -58,7 +58,7 @@ impl World {
         is_down: bool,
     ) {
         let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
-        // What is pending follows the endpoint as it is then.
+        // Pending deliveries follow the endpoint's state at their attempt.
         self.all_ended(who).await;
         let path = format!("/webhooks/{}", self.of(who).endpoints[index].id);
         let url = self.url(is_down);
@@ -77,7 +77,7 @@ impl World {
 
     pub(super) async fn rotate(&mut self, who: Who, index: usize, overlaps: bool, key: Option<&'static str>) {
         let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
-        // What is pending is signed with the secrets of the moment.
+        // Pending deliveries are signed with the secrets at their attempt.
         self.all_ended(who).await;
         let path = format!("/webhooks/{}/rotate-secret", self.of(who).endpoints[index].id);
         let body = json!({"overlapSeconds": if overlaps { 86_400 } else { 0 }}).to_string();
@@ -158,7 +158,7 @@ impl World {
         deliveries.push(again);
     }
 
-    /// Sends again what an endpoint missed.
+    /// Resends the deliveries that an endpoint missed.
     pub(super) async fn recover(&mut self, who: Who, index: usize) {
         let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
         self.all_ended(who).await;
@@ -183,7 +183,7 @@ impl World {
         if again.is_empty() {
             return;
         }
-        // Those of one millisecond have no order, so the server's is taken.
+        // Deliveries of one millisecond have no order, so use the server's.
         let path = format!("/webhooks/deliveries?webhookId={id}&limit={}", again.len());
         let listed = self.get(who, &path).await.json();
         for made in listed["items"].as_array().unwrap().iter().rev() {
@@ -197,7 +197,7 @@ impl World {
     pub(super) async fn endpoints(&self, who: Who) {
         let answer = self.get(who, "/webhooks").await;
         let endpoints = self.of(who).endpoints.iter().filter(|endpoint| !endpoint.is_removed);
-        // Sorted by id: ids of one millisecond have no order of creation.
+        // Sort by id, because ids of one millisecond are not in the order of creation.
         let texts: BTreeMap<_, _> = endpoints.map(|endpoint| (&endpoint.id, &*endpoint.text)).collect();
         let expected = format!("[{}]", texts.into_values().collect::<Vec<_>>().join(","));
         assert_eq!((answer.status, answer.text), (StatusCode::OK, expected));
@@ -220,7 +220,7 @@ impl World {
         let expected = page_of(listed.iter(), page, limit);
         let expected: Vec<_> = expected.iter().map(|one| (json!(one.event), &one.data)).collect();
         let Value::Array(items) = list["items"].take() else { panic!("{}", answer.text) };
-        // The deliveries of one event are made at one moment and have no order.
+        // The deliveries of one event are created at one moment, so they have no order.
         let found = items.iter().map(|item| (item["event"].clone(), &item["payload"]["data"]));
         assert_eq!(found.collect::<Vec<_>>(), expected);
         for item in &items {
@@ -247,7 +247,7 @@ impl World {
         all
     }
 
-    /// Waits until each event has its deliveries. An event goes to the endpoints that are there when it is fanned out.
+    /// Waits until each event has its deliveries. An event goes to the endpoints that exist when it is fanned out.
     async fn fanned_out(&self, who: Who) {
         eventually("every event to be fanned out", async || {
             let list = self.get(who, "/webhooks/deliveries?limit=1").await.json();

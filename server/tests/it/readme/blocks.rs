@@ -1,11 +1,11 @@
-//! The code blocks of READMEs, and the commands that no test types.
+//! The code blocks of READMEs, and the few commands that no test types.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Commands by how they begin, each with the reason why no test types it as printed.
+/// The beginnings of commands, each with the reason why no test types it as printed.
 pub(super) const NOT_TYPED: [(&str, &str); 12] = [
     ("cargo install --path server --locked", "server/tests/new_user runs it"),
     ("cargo install --path server --features otlp --locked", "./test builds the feature and tests it"),
@@ -21,7 +21,7 @@ pub(super) const NOT_TYPED: [(&str, &str); 12] = [
     ("PAYMENTS_KEY=sk_live_... ", "server/tests/new_user runs it with a key"),
 ];
 
-/// Whether no test types a command.
+/// Whether no test types this command.
 pub(super) fn is_not_typed(command: &str) -> bool {
     NOT_TYPED.iter().any(|(begin, _)| command.starts_with(begin))
 }
@@ -31,7 +31,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// A file of the project.
+/// The text of a project file.
 pub(super) fn text_in(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
@@ -43,7 +43,7 @@ pub(crate) fn blocks(readme: &str) -> Vec<(String, String)> {
     fenced.map(|block| block.split_once('\n').unwrap()).map(|(language, text)| (language.into(), text.into())).collect()
 }
 
-/// The commands of a block. A line that ends with a backslash goes on in the next one.
+/// The commands of a block. A line that ends with a backslash continues in the next one.
 pub(crate) fn commands(block: &str) -> Vec<String> {
     let joined = block.replace("\\\n", "\\\u{0}");
     joined.lines().map(|line| line.replace('\u{0}', "\n")).filter(|line| !line.trim().is_empty()).collect()

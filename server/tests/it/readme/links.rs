@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::blocks::{documents, root, text_in};
 
-/// Where the links of a document lead to, without those in code blocks, to other sites and to items of a crate.
+/// The targets of a document's links, except links in code blocks, to other sites and to items of a crate.
 fn links(document: &str) -> Vec<String> {
     let text = text_in(document);
     let prose: Vec<&str> = text.split("\n```").step_by(2).collect();
@@ -12,7 +12,7 @@ fn links(document: &str) -> Vec<String> {
     targets.map(|(target, _)| target.to_owned()).filter(|target| !target.contains(':')).collect()
 }
 
-/// The name by which a link leads to a heading.
+/// The anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -24,7 +24,7 @@ fn has_heading(document: &str, name: &str) -> bool {
 }
 
 #[test]
-fn every_link_of_a_document_leads_to_a_file_and_a_heading_of_it() {
+fn every_link_of_a_document_leads_to_an_existing_file_and_heading() {
     let (mut seen, mut broken) = (0, Vec::new());
     for document in documents() {
         for link in links(&document) {

@@ -14,21 +14,21 @@ use self::{
 };
 use crate::server::text_of;
 
-/// Who runs or compiles the blocks of a README.
+/// What runs or compiles the blocks of a README.
 enum By {
-    /// A test here types them.
+    /// A test in this module types them.
     Typing,
-    /// The crate's tests of its documentation compile them.
+    /// The crate's documentation tests compile them.
     Documentation,
-    /// A program of the tests.
+    /// A test program runs them.
     Program(&'static str),
-    /// Nobody, for this reason.
+    /// Nothing runs them here, for this reason.
     NotHere(&'static str),
-    /// Nobody: it has no block but of commands that no test types.
+    /// Nothing runs them: all its blocks are commands that no test types.
     Nobody,
 }
 
-/// The pages that somebody reads one after the other, beginning in an empty directory.
+/// The pages that a reader follows one after the other, beginning in an empty directory.
 const IN_ORDER: [&str; 2] = ["README.md", "server/docs/operating.md"];
 
 const READMES: [(&str, By); 14] = [
@@ -65,7 +65,7 @@ fn assert_is_as_printed(answer: &str, printed: &str) {
     assert!(got["error"].is_null() || got == printed, "{got}");
 }
 
-/// Checks a drop-in of the packaged unit.
+/// Checks a systemd drop-in for the packaged unit.
 fn verify_unit(drop_in: &str) {
     let directory = tempfile::tempdir().unwrap();
     let unit = text_in("server/packaging/payments-server.service");
@@ -78,7 +78,7 @@ fn verify_unit(drop_in: &str) {
     assert!(output.status.success() && !text_of(&output).contains("override.conf"), "{}", text_of(&output));
 }
 
-/// Checks settings of Prometheus, in the folder of the alerts.
+/// Checks Prometheus settings, in the folder of the alerts.
 fn verify_prometheus(settings: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("prometheus.yml");
@@ -89,7 +89,7 @@ fn verify_prometheus(settings: &str) {
     assert!(output.status.success(), "{}", text_of(&output));
 }
 
-/// Types the blocks of a README in their order. Returns the numbers of commands and compared answers.
+/// Types the blocks of a README in order. Returns the number of commands and the number of compared answers.
 fn follow(readme: &str, reader: &mut Reader) -> (usize, usize) {
     let (mut last, mut compared, mut typed) = (String::new(), 0, 0);
     for (language, block) in blocks(readme) {
@@ -118,7 +118,7 @@ fn follow(readme: &str, reader: &mut Reader) -> (usize, usize) {
 }
 
 #[test]
-fn the_commands_of_the_readme_and_then_of_the_operators_page_work_in_an_empty_directory() {
+fn the_commands_of_the_readme_and_the_operators_page_work_in_an_empty_directory() {
     let mut reader = Reader::new();
     let (mut typed, mut compared) = (0, 0);
     for page in IN_ORDER {
@@ -133,7 +133,7 @@ fn the_commands_of_the_readme_and_then_of_the_operators_page_work_in_an_empty_di
 }
 
 #[test]
-fn the_commands_in_the_readmes_of_the_server_and_the_examples_work_beside_a_server() {
+fn the_commands_in_the_readmes_of_the_server_and_the_examples_work() {
     for (readme, _) in READMES.iter().filter(|(name, by)| matches!(by, By::Typing) && !IN_ORDER.contains(name)) {
         let mut reader = Reader::new();
         reader.type_in("payments-server serve");

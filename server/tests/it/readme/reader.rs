@@ -1,9 +1,9 @@
-//! Somebody who types what a README prints.
+//! A reader who types the commands that a README prints.
 //!
-//! Six things differ from a reader's machine. The binary of this build stands on the `PATH` for what `cargo install` makes, and
-//! the programs of this build stand for `cargo run`. Port 8080 may be in use, so another one stands for it.
-//! `createdb` and `postgres:///…` mean a cluster of the tests. `sudo` does not change the user, `chown` changes no owner, and
-//! `payments-data` stands for `/var/lib/payments`. `systemctl` stops and starts the server of the other terminal.
+//! Six things differ from a reader's machine. The `PATH` has this build's binary instead of `cargo install`'s, and this
+//! build's programs replace `cargo run`. Another port replaces 8080, which may be in use. `createdb` and `postgres:///…` mean
+//! a cluster of the tests. `sudo` does not change the user, `chown` does not change the owner, and `payments-data` replaces
+//! `/var/lib/payments`. `systemctl` stops and starts the server of the other terminal.
 
 use std::{
     collections::HashMap,
@@ -23,25 +23,25 @@ use crate::{
     server::{BINARY, text_of},
 };
 
-/// Somebody who types what the README prints.
+/// A reader who types the commands that a README prints.
 pub(crate) struct Reader {
     pub(crate) directory: TempDir,
     /// Programs of the reader's machine.
     programs: TempDir,
-    /// The address that stands for 127.0.0.1:8080.
+    /// The address that replaces 127.0.0.1:8080.
     pub(crate) address: String,
     /// The environment, with the variables that commands have set.
     pub(crate) variables: HashMap<String, String>,
-    /// The server, in a terminal of its own.
+    /// The server, in its own terminal.
     server: Option<Running>,
-    /// What runs in other terminals.
+    /// The programs in other terminals.
     others: Vec<Running>,
 }
 
 /// A command that runs until it is stopped.
 struct Running {
     process: Child,
-    /// What it prints. Nobody reads it, and it stays open.
+    /// Its output. Nobody reads it, but the pipe stays open.
     _out: BufReader<ChildStdout>,
 }
 
@@ -82,7 +82,7 @@ impl Reader {
         Self { directory, programs, address, variables, server: None, others: Vec::new() }
     }
 
-    /// What the reader's shell gets for a command as printed.
+    /// A shell with a printed command, adapted to this machine.
     fn shell(&self, command: &str) -> Command {
         let mut text = command.replace("127.0.0.1:8080", &self.address).replace("/var/lib/payments", "payments-data");
         while let Some((before, rest)) = text.split_once("postgres:///") {
@@ -96,7 +96,7 @@ impl Reader {
         shell
     }
 
-    /// Runs a command to its end. Returns what it printed.
+    /// Runs a command to its end. Returns its output.
     pub(crate) fn run(&mut self, command: &str) -> String {
         let answer = fs::File::open(self.answer()).unwrap();
         let output = self.shell(command).stdin(answer).output().unwrap();
@@ -114,7 +114,7 @@ impl Reader {
         file
     }
 
-    /// Runs a command whose id is not written out: it is understood, and refused because nothing has the id.
+    /// Runs a command whose id the README omits. The command is valid, and is refused because nothing has the id.
     fn run_with_unknown_id(&self, command: &str) {
         let output = self.shell(command).output().unwrap();
         let said = text_of(&output);
@@ -134,7 +134,7 @@ impl Reader {
         Running { process, _out: out }
     }
 
-    /// Types a command. Returns what it printed.
+    /// Types a command. Returns its output.
     pub(crate) fn type_in(&mut self, command: &str) -> String {
         let bare = command.split(" #").next().unwrap_or_default().trim();
         match bare {
@@ -172,7 +172,7 @@ impl Reader {
         String::new()
     }
 
-    /// Starts a server in place of the last one.
+    /// Starts a server instead of the last one.
     pub(crate) fn serve(&mut self, command: &str) -> String {
         self.stop();
         self.server = Some(self.start(command, "listening on http://"));

@@ -1,4 +1,4 @@
-//! What helps to develop a shop: `listen`, `trigger`, `reset`, and the test clock.
+//! Aids for the development of a shop: `listen`, `trigger`, `reset`, and the test clock.
 
 use reqwest::Method;
 use serde_json::{Value, json};

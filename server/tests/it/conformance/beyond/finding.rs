@@ -17,7 +17,7 @@ pub(super) async fn filters(world: &World, report: &mut Report) {
     let addition = "Filters";
     let shop = Shop::open(world).await;
     let plain = shop.create().await;
-    // In a millisecond of its own, so that the times differ.
+    // Wait for another millisecond, so that the times differ.
     sleep(Duration::from_millis(3)).await;
     let mut body = payment_of(&json!(5));
     body["currency"] = json!("USD");

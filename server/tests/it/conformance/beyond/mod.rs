@@ -1,5 +1,5 @@
-//! The second part: what the server has beyond the specification, against the real server. A client that was written against
-//! the specification notices no addition, and each works as documented. The tests of each addition go further.
+//! The second part: the server's additions to the specification, against the real server. A client that was written for the
+//! specification notices no addition, and each addition works as documented. Each addition also has its own tests.
 
 mod checkout;
 mod developing;

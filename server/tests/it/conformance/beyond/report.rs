@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug};
 
-/// What the server has beyond the specification.
+/// The server's additions to the specification.
 const ADDITIONS: [&str; 19] = [
     "Partial refunds",
     "Activity",
@@ -25,10 +25,10 @@ const ADDITIONS: [&str; 19] = [
     "Test clock",
 ];
 
-/// Who a row is about.
+/// The client of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Client {
-    /// It knows the specification and nothing else.
+    /// A client that knows only the specification.
     OfTheSpecification,
     OfTheAddition,
 }
@@ -41,12 +41,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// A row that a client of the specification sees: as it would be without the addition.
+    /// A row about a client of the specification: everything is as it would be without the addition.
     pub(super) fn unnoticed(&mut self, addition: &'static str, row: &str, holds: bool, found: &dyn Debug) {
         self.row(addition, Client::OfTheSpecification, row, holds, found);
     }
 
-    /// A row that a client which uses the addition sees: as it is documented.
+    /// A row about a client that uses the addition: it works as documented.
     pub(super) fn documented(&mut self, addition: &'static str, row: &str, holds: bool, found: &dyn Debug) {
         self.row(addition, Client::OfTheAddition, row, holds, found);
     }
@@ -59,7 +59,7 @@ impl Report {
         }
     }
 
-    /// Asserts that every row holds, and that each addition has rows of both clients.
+    /// Asserts that every row holds, and that each addition has rows about both clients.
     pub(super) fn end(self) {
         let both = |addition| [(addition, Client::OfTheSpecification), (addition, Client::OfTheAddition)];
         let missing: Vec<_> = ADDITIONS.into_iter().flat_map(both).filter(|row| !self.seen.contains(row)).collect();

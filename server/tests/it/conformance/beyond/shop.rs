@@ -1,4 +1,4 @@
-//! A merchant with a workspace of its own.
+//! A merchant with its own workspace.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) struct Shop<'w> {
     world: &'w World,
     pub(super) key: String,
     pub(super) receiver: Receiver,
-    /// The endpoint as it was created.
+    /// The endpoint as the API returned it.
     pub(super) endpoint: Value,
 }
 
@@ -23,7 +23,7 @@ impl<'w> Shop<'w> {
         Self::replying(world, &[StatusCode::OK]).await
     }
 
-    /// Its endpoint replies to each request with the next status, and with the last one from then on.
+    /// A shop whose endpoint replies to each request with the next status, and repeats the last one.
     pub(super) async fn replying(world: &'w World, statuses: &[StatusCode]) -> Self {
         let key = world.server().new_key("Shop", "test");
         let receiver = Receiver::start(Reply::InTurn(statuses.to_vec())).await;
@@ -40,7 +40,7 @@ impl<'w> Shop<'w> {
         self.world.ask(&self.key, Method::POST, path, Some(&body)).await
     }
 
-    /// Asks for something of its endpoint.
+    /// Sends a request about its endpoint.
     pub(super) async fn ask_endpoint(&self, what: &str, body: Value) -> (u16, Value) {
         self.post(&format!("/webhooks/{}/{what}", self.endpoint["id"].as_str().unwrap()), body).await
     }
@@ -65,7 +65,7 @@ impl<'w> Shop<'w> {
         self.get(&format!("/payments/{id}")).await
     }
 
-    /// Waits until there are this many deliveries and none is pending. Returns them, newest first.
+    /// Waits until there are `count` deliveries and none is pending. Returns them, newest first.
     pub(super) async fn ended(&self, count: usize) -> Vec<Value> {
         eventually("the deliveries to end", async || {
             let list = self.get("/webhooks/deliveries?limit=100").await;
@@ -76,7 +76,7 @@ impl<'w> Shop<'w> {
         .await
     }
 
-    /// What the endpoint received last.
+    /// The request that the endpoint received last.
     pub(super) fn last_received(&self) -> Received {
         self.receiver.received().pop().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Deliveries that are sent again, secrets that are replaced, test events, and the list of events.
+//! Resent deliveries, replaced secrets, test events, and the list of events.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
