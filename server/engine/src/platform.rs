@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_process_id_is_this_processs() {
+    fn a_platform_returns_the_id_of_this_process() {
         assert_eq!(SystemDisk.process_id(), std::process::id());
     }
 }

@@ -88,7 +88,7 @@ async fn wait_for_idle(log: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn if_a_call_fails_at_an_opening_the_error_names_the_file_and_does_not_call_it_damaged() {
+async fn a_failing_call_at_an_opening_names_its_file_and_no_sound_store_is_called_damaged() {
     let held = tempfile::tempdir().unwrap();
     let shim = shim(held.path());
     let mut server = Server::start();
