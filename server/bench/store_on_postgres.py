@@ -2,7 +2,7 @@
 
 store_on_postgres.py [--creates N] [--seconds S] [--rounds N] [--tests BINARY] [--disk DIRECTORY]
 
-128 tasks make N creates each, by a unit test, which is built in release unless --tests names its binary; pgbench commits the
+128 tasks make N creates each, by a test of the store, which is built in release unless --tests names its binary; pgbench commits the
 same three rows from 32 clients. Needs PostgreSQL (Debian: apt-get install postgresql); as root it runs PostgreSQL as the user
 postgres.
 """
@@ -28,7 +28,7 @@ arguments = arguments.parse_args()
 directory = pathlib.Path(tempfile.mkdtemp(prefix="bench.", dir=arguments.disk))
 directory.chmod(0o777)
 cluster = Cluster(directory)
-tests = [arguments.tests] if arguments.tests else ["cargo", "test", "--release", "-p", "payments-server", "--lib", "--"]
+tests = [arguments.tests] if arguments.tests else ["cargo", "test", "--release", "-p", "payments-store", "--test", "contract", "--"]
 test = [*tests, "--nocapture", "many_creates"]
 settings = {**os.environ, "STORE_CREATES": str(arguments.creates), "STORE_AT": cluster.url("payments")}
 try:

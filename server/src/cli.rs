@@ -23,31 +23,31 @@ use crate::{
         postgres::{Target, TargetError},
     },
 };
-pub(crate) use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
-pub(crate) use error::CommandError;
-pub(crate) use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
-pub(crate) use serve::{LogFormat, ServeArgs};
+pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
+pub use error::CommandError;
+pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
+pub use serve::{LogFormat, ServeArgs};
 use values::{address, one_of, time};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
 #[derive(Debug, Parser)]
 #[command(name = "payments-server", version, args_conflicts_with_subcommands = true)]
-pub(crate) struct Cli {
+pub struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub command: Option<Command>,
     #[command(flatten)]
-    pub(crate) serve: ServeArgs,
+    pub serve: ServeArgs,
 }
 
 impl Cli {
     /// The command; `serve` by default.
-    pub(crate) fn into_command(self) -> Command {
+    pub fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Serve(self.serve))
     }
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub enum Command {
     /// Serve the API and the checkout page.
     Serve(ServeArgs),
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// The arguments of `serve`, if this is `serve` or checks what it needs.
-    pub(crate) fn serve_args(&self) -> Option<&ServeArgs> {
+    pub fn serve_args(&self) -> Option<&ServeArgs> {
         match self {
             Self::Serve(serve) | Self::Doctor(serve) => Some(serve),
             _ => None,
@@ -94,7 +94,7 @@ impl Command {
     }
 
     /// The flags that say where the store is, if the command is about one store.
-    pub(crate) fn data(&self) -> Option<&DataArgs> {
+    pub fn data(&self) -> Option<&DataArgs> {
         match self {
             Self::Serve(serve) | Self::Doctor(serve) => Some(&serve.data),
             Self::Admin(command) => Some(&command.args().data),
@@ -106,7 +106,7 @@ impl Command {
     }
 
     /// The directories in which the command creates files.
-    pub(crate) fn directories(&self) -> Vec<&Path> {
+    pub fn directories(&self) -> Vec<&Path> {
         match (self, self.data()) {
             // Restore creates a directory in the parent directory. The new one replaces an empty one.
             (Self::Restore(args), _) => args.admin.data.data_dir.parent().into_iter().collect(),
@@ -123,7 +123,7 @@ impl Command {
 
 /// Commands that a running server executes. Without a server, this process opens the store and executes them.
 #[derive(Debug, Subcommand)]
-pub(crate) enum AdminCommand {
+pub enum AdminCommand {
     /// Create and list workspaces, one per merchant.
     Workspaces(Admin<WorkspacesCommand>),
     /// Create, list, revoke and rotate API keys.
@@ -147,7 +147,7 @@ pub(crate) enum AdminCommand {
 }
 
 impl AdminCommand {
-    pub(crate) fn args(&self) -> &AdminArgs {
+    pub fn args(&self) -> &AdminArgs {
         match self {
             Self::Workspaces(Admin { args, .. })
             | Self::Keys(Admin { args, .. })
@@ -162,67 +162,67 @@ impl AdminCommand {
 
 /// A group of commands with the arguments of each of them.
 #[derive(Debug, Args)]
-pub(crate) struct Admin<C: Subcommand> {
+pub struct Admin<C: Subcommand> {
     #[command(subcommand)]
-    pub(crate) command: C,
+    pub command: C,
     #[command(flatten)]
-    pub(crate) args: AdminArgs,
+    pub args: AdminArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct HealthArgs {
+pub struct HealthArgs {
     /// Address that the server listens on, IP:PORT or a port.
     #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR", value_parser = address)]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RestoreArgs {
+pub struct RestoreArgs {
     /// The backup's directory. Without a backup, the journal must start with the store's first change.
     #[arg(required_unless_present = "journal")]
-    pub(crate) backup: Option<PathBuf>,
+    pub backup: Option<PathBuf>,
     /// The journal directory of the lost store. It recovers every change acknowledged after the backup.
     #[arg(long, env = "PAYMENTS_JOURNAL", value_name = "DIR")]
-    pub(crate) journal: Option<PathBuf>,
+    pub journal: Option<PathBuf>,
     /// Stop before the first change committed after this time, such as 2026-03-01 or 2026-03-01T12:00:00Z.
     #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
-    pub(crate) until: Option<Timestamp>,
+    pub until: Option<Timestamp>,
     /// Stop after change number N, whatever its time.
     #[arg(long, env = "PAYMENTS_UNTIL_ENTRY", value_name = "N", conflicts_with = "until")]
-    pub(crate) until_entry: Option<u64>,
+    pub until_entry: Option<u64>,
     #[command(flatten)]
-    pub(crate) admin: AdminArgs,
+    pub admin: AdminArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
+pub struct MigrateArgs {
     /// The store to move: a data directory, or postgres://USER@HOST/DATABASE. It stays as it is. A URL with a password
     /// belongs in the environment variable, because other users can read command lines.
     #[arg(long, env = "PAYMENTS_FROM", hide_env_values = true, value_name = "DIR|URL")]
-    pub(crate) from: SecretString,
+    pub from: SecretString,
     /// Where to move it: a missing or empty directory, or a database without a store.
     #[arg(long, env = "PAYMENTS_TO", hide_env_values = true, value_name = "DIR|URL")]
-    pub(crate) to: SecretString,
+    pub to: SecretString,
     /// File that holds the password of the database in --from.
     #[arg(long, env = "PAYMENTS_FROM_PASSWORD_FILE", value_name = "FILE")]
-    pub(crate) from_password_file: Option<PathBuf>,
+    pub from_password_file: Option<PathBuf>,
     /// File that holds the password of the database in --to.
     #[arg(long, env = "PAYMENTS_TO_PASSWORD_FILE", value_name = "FILE")]
-    pub(crate) to_password_file: Option<PathBuf>,
+    pub to_password_file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long, env = "PAYMENTS_JSON")]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DataArgs {
+pub struct DataArgs {
     /// TOML file with the flags of `serve`, and with the gateways' credentials in its sections bkash and stripe. Other commands
     /// read in it where the store is.
     #[arg(long, global = true, env = "PAYMENTS_CONFIG", value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Directory of the store.
     #[arg(long, global = true, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
-    pub(crate) data_dir: PathBuf,
+    pub data_dir: PathBuf,
     /// PostgreSQL database instead of a directory: postgres://USER@HOST/DATABASE. A URL with a password belongs in the
     /// environment variable, because other users can read command lines.
     #[arg(
@@ -233,7 +233,7 @@ pub(crate) struct DataArgs {
         value_name = "URL",
         conflicts_with = "data_dir"
     )]
-    pub(crate) database_url: Option<SecretString>,
+    pub database_url: Option<SecretString>,
     /// File that holds the database's password.
     #[arg(
         long,
@@ -242,12 +242,12 @@ pub(crate) struct DataArgs {
         value_name = "FILE",
         requires = "database_url"
     )]
-    pub(crate) database_password_file: Option<PathBuf>,
+    pub database_password_file: Option<PathBuf>,
 }
 
 impl DataArgs {
     /// The place of the store.
-    pub(crate) fn location(&self) -> Result<Location, TargetError> {
+    pub fn location(&self) -> Result<Location, TargetError> {
         let Some(url) = &self.database_url else { return Ok(Location::Directory(self.data_dir.clone())) };
         let target = Target::new(url, self.database_password_file.as_deref())?;
         Ok(Location::Database(Box::new(target)))
@@ -255,7 +255,7 @@ impl DataArgs {
 
     /// The directory of a store, for a command that works only on directories. `instead` says how to do the same on a
     /// database.
-    pub(crate) fn directory(&self, instead: &str) -> Result<&Path, CommandError> {
+    pub fn directory(&self, instead: &str) -> Result<&Path, CommandError> {
         match &self.database_url {
             None => Ok(&self.data_dir),
             Some(_) => Err(format!("this command works on a directory, not on a database; {instead}").into()),
@@ -264,34 +264,34 @@ impl DataArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AdminArgs {
+pub struct AdminArgs {
     #[command(flatten)]
-    pub(crate) data: DataArgs,
+    pub data: DataArgs,
     /// Print JSON.
     #[arg(long, global = true, env = "PAYMENTS_JSON")]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
+pub struct ExportArgs {
     /// The records to export.
-    pub(crate) records: ExportedRecords,
+    pub records: ExportedRecords,
     /// JSON lines hold each record as the API returns it, CSV a row of its scalar fields.
     #[arg(long, env = "PAYMENTS_FORMAT", default_value = "jsonl")]
-    pub(crate) format: ExportFormat,
+    pub format: ExportFormat,
     /// Skip records before this time, such as 2026-03-01.
     #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME", value_parser = time)]
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Skip records at or after this time.
     #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
-    pub(crate) until: Option<Timestamp>,
+    pub until: Option<Timestamp>,
     #[command(flatten)]
-    pub(crate) data: DataArgs,
+    pub data: DataArgs,
 }
 
 /// The records that `export` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportedRecords {
+pub enum ExportedRecords {
     /// Payments; their time is the creation.
     Payments,
     /// Refunds; their time is the creation.
@@ -303,13 +303,13 @@ pub(crate) enum ExportedRecords {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportFormat {
+pub enum ExportFormat {
     Jsonl,
     Csv,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum RefundsCommand {
+pub enum RefundsCommand {
     /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created, refund.
     List,
     /// Record that you sent a refund to the customer.
@@ -323,7 +323,7 @@ pub(crate) enum RefundsCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum DeliveriesCommand {
+pub enum DeliveriesCommand {
     /// Send a delivery's event to its endpoint once more. Prints the id of the new delivery.
     Resend {
         /// The delivery's id.
@@ -343,7 +343,7 @@ pub(crate) enum DeliveriesCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ReviewsCommand {
+pub enum ReviewsCommand {
     /// List payments in manual review: payment, raw status, amount, currency, found, discrepancy.
     List,
     /// Resolve a payment after you checked it at the gateway.

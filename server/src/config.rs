@@ -18,15 +18,15 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub(crate) struct Config {
-    pub(crate) command: cli::Command,
-    pub(crate) credentials: Credentials,
+pub struct Config {
+    pub command: cli::Command,
+    pub credentials: Credentials,
 }
 
 impl Config {
     /// Reads the arguments, the environment, and the file that `--config` names. An invalid flag and
     /// `--help` return clap's own error.
-    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
+    pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
         let args: Vec<OsString> = args.into_iter().collect();
         refuse_password_in(&args)?;
         let given = parse(Cli::command(), &args, &ConfigFile::default())?;

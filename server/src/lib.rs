@@ -5,6 +5,9 @@
 //! authenticates the caller and `payments_core` decides which transitions are allowed. `delivery` sends the outbox's
 //! webhooks to the merchants' endpoints, independently of requests.
 #![forbid(unsafe_code)]
+// A program: what is `pub` is there for the other modules, and for `parts`.
+#![allow(unreachable_pub)]
+#![cfg_attr(feature = "simulation", allow(missing_docs, clippy::new_without_default))]
 // They panic if the stream cannot be written, and wait if nobody reads it: use `log` or a result.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -12,7 +15,7 @@
 #[cfg(feature = "simulation")]
 macro_rules! planted {
     ($fault:ident) => {
-        crate::simulation::is_planted(crate::simulation::Planted::$fault)
+        payments_store::planted::is_planted(payments_store::planted::Planted::$fault)
     };
 }
 #[cfg(not(feature = "simulation"))]
@@ -22,12 +25,10 @@ macro_rules! planted {
     };
 }
 
-mod ambient;
 mod cli;
 mod commands;
 mod config;
 mod delivery;
-mod domain;
 mod gateway;
 mod http;
 mod log;
@@ -36,22 +37,35 @@ mod nearest;
 mod process;
 mod serve;
 mod service;
-#[cfg(feature = "simulation")]
-pub mod simulation;
-mod store;
 mod trace;
+
+/// The parts of which the tool `simulate` makes servers.
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::{
+        delivery::{Dispatcher, Endpoints, Fault, RequestBuilder, Sender, TargetPolicy},
+        gateway::{Credentials, Gateways, NoResponse, Response, Transport},
+        http::{ConnectionsByAddress, Edge, Hosts, Parts, RateLimits, Readiness, Reference, Server, TrustedProxies},
+        metrics::Metrics,
+        serve::workers,
+        service::{AdminReply, AdminRequest, KeyRow, ManualOutcome, Service, Services, Settings},
+    };
+}
 
 use std::process::ExitCode;
 
 use cli::{Command, CommandError};
 use commands::{admin, developer, docs, health, operations};
 use config::Config;
+use payments_store::{self as store, ambient, domain};
 use process::{file_modes, owner};
 
 /// Carries out the command that this process was started with.
 #[must_use]
 pub fn run_command() -> ExitCode {
     file_modes::keep_to_owner();
+    ambient::set_last_words(log::flush);
     let code = match start().map_err(|error| error.downcast::<clap::Error>()) {
         Ok(()) => ExitCode::SUCCESS,
         // clap prints the message and picks the exit code: 0 for `--help`.

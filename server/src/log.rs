@@ -4,8 +4,8 @@
 //! and nobody else in a running server writes to this stream.
 
 mod queue;
-pub(crate) mod subscriber;
-pub(crate) mod terminal;
+pub mod subscriber;
+pub mod terminal;
 
 use std::{
     fmt::Display,
@@ -25,15 +25,15 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// The lines of a running server that wait. A command writes its lines itself.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 /// The lines that were dropped because nobody read the log.
-pub(crate) static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
+pub static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 /// Writes a line that no filter drops, with its control characters escaped. A stream that cannot be written stops nobody.
-pub(crate) fn say(line: impl Display) {
+pub fn say(line: impl Display) {
     let _ = writeln!(Lines, "{}", visible(&line.to_string()));
 }
 
 /// Waits a moment until the last lines are written. For the end of the process.
-pub(crate) fn flush() {
+pub fn flush() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(FLUSH_TIMEOUT);
     }

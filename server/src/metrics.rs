@@ -15,15 +15,15 @@ use crate::log;
 
 /// All metrics. Clones share their counters.
 #[derive(Clone)]
-pub(crate) struct Metrics {
-    pub(crate) requests: Requests,
-    pub(crate) commits: Commits,
-    pub(crate) fan_out: FanOutTimes,
-    pub(crate) deliveries: Deliveries,
-    pub(crate) gateways: GatewayCalls,
-    pub(crate) outside_effects: BudgetMetrics,
-    pub(crate) gateway_checks: BudgetMetrics,
-    pub(crate) sandbox: SandboxGauges,
+pub struct Metrics {
+    pub requests: Requests,
+    pub commits: Commits,
+    pub fan_out: FanOutTimes,
+    pub deliveries: Deliveries,
+    pub gateways: GatewayCalls,
+    pub outside_effects: BudgetMetrics,
+    pub gateway_checks: BudgetMetrics,
+    pub sandbox: SandboxGauges,
     payments: Family<Labels<2, String>, Gauge>,
     outbox: Gauge,
     oldest_in_outbox: Gauge,
@@ -35,63 +35,63 @@ pub(crate) struct Metrics {
 }
 
 #[derive(Clone)]
-pub(crate) struct Requests {
+pub struct Requests {
     answered: Family<RequestLabels, Counter>,
     seconds: Timings,
-    pub(crate) panics: Counter,
-    pub(crate) connections: Gauge,
-    pub(crate) connections_at_most: Gauge,
-    pub(crate) connections_closed: Counter,
-    pub(crate) slow_readers_closed: Counter,
-    pub(crate) unsent: BudgetMetrics,
-    pub(crate) input: BudgetMetrics,
-    pub(crate) unreadable: Counter,
-    pub(crate) rate_windows_evicted: Counter,
-    pub(crate) not_logged: Counter,
+    pub panics: Counter,
+    pub connections: Gauge,
+    pub connections_at_most: Gauge,
+    pub connections_closed: Counter,
+    pub slow_readers_closed: Counter,
+    pub unsent: BudgetMetrics,
+    pub input: BudgetMetrics,
+    pub unreadable: Counter,
+    pub rate_windows_evicted: Counter,
+    pub not_logged: Counter,
 }
 
 /// A [budget](crate::process::budget): what is held of it, all of it, and how often someone asked for too much.
 #[derive(Clone, Default)]
-pub(crate) struct BudgetMetrics {
-    pub(crate) held: Gauge,
-    pub(crate) at_most: Gauge,
-    pub(crate) refused: Counter,
+pub struct BudgetMetrics {
+    pub held: Gauge,
+    pub at_most: Gauge,
+    pub refused: Counter,
 }
 
 #[derive(Clone)]
-pub(crate) struct Commits {
+pub struct Commits {
     changes: Histogram,
     seconds: Histogram,
 }
 
 /// How long events wait until all their deliveries are in the outbox.
 #[derive(Clone)]
-pub(crate) struct FanOutTimes(Histogram);
+pub struct FanOutTimes(Histogram);
 
 #[derive(Clone)]
-pub(crate) struct Deliveries {
-    pub(crate) made: Family<Labels<1, DeliveryOutcome>, Counter>,
+pub struct Deliveries {
+    pub made: Family<Labels<1, DeliveryOutcome>, Counter>,
     /// Of attempts whose request was sent.
-    pub(crate) seconds: Histogram,
-    pub(crate) not_sent: Counter,
-    pub(crate) permits: PermitGauges,
+    pub seconds: Histogram,
+    pub not_sent: Counter,
+    pub permits: PermitGauges,
 }
 
 #[derive(Clone, Default)]
-pub(crate) struct PermitGauges {
-    pub(crate) held: Gauge,
-    pub(crate) waiting: Gauge,
-    pub(crate) kib: Gauge,
+pub struct PermitGauges {
+    pub held: Gauge,
+    pub waiting: Gauge,
+    pub kib: Gauge,
 }
 
 #[derive(Clone, Default)]
-pub(crate) struct SandboxGauges {
-    pub(crate) bytes: Gauge,
-    pub(crate) renewals: Counter,
+pub struct SandboxGauges {
+    pub bytes: Gauge,
+    pub renewals: Counter,
 }
 
 #[derive(Clone)]
-pub(crate) struct GatewayCalls {
+pub struct GatewayCalls {
     calls: Family<Labels<3>, Counter>,
     seconds: Timings,
     held_back: Family<Labels<1>, Gauge>,
@@ -109,7 +109,7 @@ type Labels<const N: usize, V = &'static str> = [(&'static str, V); N];
 type Timings = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
-pub(crate) enum DeliveryOutcome {
+pub enum DeliveryOutcome {
     /// The endpoint answered 2xx.
     Success,
     /// The endpoint answered with another status.
@@ -157,7 +157,7 @@ const REVISION: &str = match option_env!("PAYMENTS_REVISION") {
 };
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let mut registry = Registry::with_prefix("payments");
         let r = &mut registry;
         let build = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
@@ -281,7 +281,7 @@ impl Metrics {
     }
 
     /// All metrics in the text format of Prometheus. If the store could not be observed, its figures stay as they were.
-    pub(crate) fn text(&self, observed: Option<&Observed>) -> Result<String, fmt::Error> {
+    pub fn text(&self, observed: Option<&Observed>) -> Result<String, fmt::Error> {
         self.store_readable.set(i64::from(observed.is_some()));
         if let Some(observed) = observed {
             self.show(observed);
@@ -306,18 +306,18 @@ impl Metrics {
 
 /// Metrics that the server reads from the store only on request.
 #[derive(Debug, Default)]
-pub(crate) struct Observed {
-    pub(crate) payments: BTreeMap<(&'static str, String), u64>,
-    pub(crate) outbox: i64,
-    pub(crate) oldest_in_outbox_seconds: i64,
-    pub(crate) retries_waiting: i64,
-    pub(crate) reviews: i64,
-    pub(crate) manual_settlements: i64,
+pub struct Observed {
+    pub payments: BTreeMap<(&'static str, String), u64>,
+    pub outbox: i64,
+    pub oldest_in_outbox_seconds: i64,
+    pub retries_waiting: i64,
+    pub reviews: i64,
+    pub manual_settlements: i64,
 }
 
 impl Observed {
     /// With the sandbox's, in which nobody decides or settles anything.
-    pub(crate) fn with_sandbox(mut self, other: Self) -> Self {
+    pub fn with_sandbox(mut self, other: Self) -> Self {
         for (labels, count) in other.payments {
             *self.payments.entry(labels).or_default() += count;
         }
@@ -329,7 +329,7 @@ impl Observed {
 }
 
 impl Requests {
-    pub(crate) fn answered(&self, route: &'static str, method: &str, status: u16, took: Duration) {
+    pub fn answered(&self, route: &'static str, method: &str, status: u16, took: Duration) {
         let method = KNOWN_METHODS.iter().find(|known| **known == method).copied().unwrap_or("other");
         self.answered.get_or_create(&RequestLabels { route, method, status }).inc();
         self.seconds.get_or_create(&[("route", route)]).observe(took.as_secs_f64());
@@ -340,7 +340,7 @@ const KNOWN_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH
 
 impl Commits {
     #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-    pub(crate) fn synced(&self, changes: usize, took: Duration) {
+    pub fn synced(&self, changes: usize, took: Duration) {
         self.changes.observe(changes as f64);
         self.seconds.observe(took.as_secs_f64());
     }
@@ -348,20 +348,20 @@ impl Commits {
 
 impl FanOutTimes {
     /// Records that an event has all its deliveries. A clock that stepped back counts as no wait.
-    pub(crate) fn fanned_out(&self, created_at: Timestamp, now: Timestamp) {
+    pub fn fanned_out(&self, created_at: Timestamp, now: Timestamp) {
         let waited = u64::try_from(now.as_millis() - created_at.as_millis()).unwrap_or_default();
         self.0.observe(Duration::from_millis(waited).as_secs_f64());
     }
 }
 
 impl GatewayCalls {
-    pub(crate) fn called(&self, gateway: &'static str, call: &'static str, is_answered: bool, took: Duration) {
+    pub fn called(&self, gateway: &'static str, call: &'static str, is_answered: bool, took: Duration) {
         let answered = if is_answered { "true" } else { "false" };
         self.calls.get_or_create(&[("gateway", gateway), ("call", call), ("answered", answered)]).inc();
         self.seconds.get_or_create(&[("gateway", gateway)]).observe(took.as_secs_f64());
     }
 
-    pub(crate) fn held_back(&self, gateway: &'static str, is_held_back: bool) {
+    pub fn held_back(&self, gateway: &'static str, is_held_back: bool) {
         self.held_back.get_or_create(&[("gateway", gateway)]).set(i64::from(is_held_back));
     }
 }

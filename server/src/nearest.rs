@@ -6,7 +6,7 @@ use payments_core::text::plain_name;
 const ALIKE: f64 = 0.8;
 
 /// The known word that a word is most like, by its letters and digits in small letters; `None` if none is near.
-pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = plain_name(word);
     let alike = known.into_iter().map(|known| (strsim::jaro(&word, &plain_name(known)), known));
     // The first of several that are as near.
@@ -16,7 +16,7 @@ pub(crate) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
 }
 
 /// A question that ends the message about an unknown word, or nothing if no known word is near.
-pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(word, known).map(|known| format!("; did you mean {known}?")).unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@ mod greeting;
 mod lasting;
 mod sandbox;
 mod tasks;
-pub(crate) mod workers;
+pub mod workers;
 
 use std::{
     pin::pin,
@@ -43,7 +43,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a start waits before it listens although the database is silent or its tables are being updated.
 const SILENT_START: Duration = Duration::from_secs(5);
 
-pub(crate) async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
+pub async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
     trace::start()?;
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let (metrics, tasks) = (Metrics::new(), Tasks::default());

@@ -12,6 +12,6 @@ mod off;
 mod otlp;
 
 #[cfg(not(feature = "otlp"))]
-pub(crate) use off::*;
+pub use off::*;
 #[cfg(feature = "otlp")]
-pub(crate) use otlp::*;
+pub use otlp::*;

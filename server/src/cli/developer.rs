@@ -9,55 +9,55 @@ use super::values::{local_url, one_of};
 
 /// A server and the key with which it is asked.
 #[derive(Debug, Args)]
-pub(crate) struct ApiArgs {
+pub struct ApiArgs {
     /// The server's address.
     #[arg(long, env = "PAYMENTS_API_URL", default_value = "http://127.0.0.1:8080", value_name = "URL", value_parser = local_url)]
-    pub(crate) api: Url,
+    pub api: Url,
     /// File that holds the API key. Without it, PAYMENTS_API_KEY has the key, or else it is the sandbox key of a server on
     /// this machine.
     #[arg(long, env = "PAYMENTS_API_KEY_FILE", value_name = "FILE")]
-    pub(crate) key_file: Option<std::path::PathBuf>,
+    pub key_file: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ListenArgs {
+pub struct ListenArgs {
     /// Where to forward each event, such as localhost:3000/hook. Without it, events are only printed.
     #[arg(long, env = "PAYMENTS_FORWARD_TO", value_name = "URL", value_parser = local_url)]
-    pub(crate) forward_to: Option<Url>,
+    pub forward_to: Option<Url>,
     /// Only these kinds of events, separated by commas; all by default.
     #[arg(long, env = "PAYMENTS_EVENTS", value_delimiter = ',', value_parser = one_of::<EventKind, 5>(KINDS), value_name = "KIND")]
-    pub(crate) events: Vec<EventKind>,
+    pub events: Vec<EventKind>,
     /// File that holds the secret with which forwarded events are signed. Without it, PAYMENTS_WEBHOOK_SECRET has the secret, or
     /// else a new one is made and printed.
     #[arg(long, env = "PAYMENTS_WEBHOOK_SECRET_FILE", value_name = "FILE")]
-    pub(crate) secret_file: Option<std::path::PathBuf>,
+    pub secret_file: Option<std::path::PathBuf>,
     #[command(flatten)]
-    pub(crate) api: ApiArgs,
+    pub api: ApiArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct TriggerArgs {
+pub struct TriggerArgs {
     /// What to make happen. `payment.created` and `payment.completed` make a test payment. The others are sent to every endpoint
     /// of the key as test events.
     #[arg(value_parser = one_of::<EventKind, 5>(KINDS))]
-    pub(crate) event: EventKind,
+    pub event: EventKind,
     /// The payment's amount in BDT.
     #[arg(long, env = "PAYMENTS_AMOUNT", default_value = "750")]
-    pub(crate) amount: payments_core::Amount,
+    pub amount: payments_core::Amount,
     /// The payment's metadata, a JSON object.
     #[arg(long, env = "PAYMENTS_METADATA", value_name = "JSON")]
-    pub(crate) metadata: Option<String>,
+    pub metadata: Option<String>,
     #[command(flatten)]
-    pub(crate) api: ApiArgs,
+    pub api: ApiArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ResetArgs {
+pub struct ResetArgs {
     /// Do not ask.
     #[arg(long, env = "PAYMENTS_YES")]
-    pub(crate) yes: bool,
+    pub yes: bool,
     #[command(flatten)]
-    pub(crate) api: ApiArgs,
+    pub api: ApiArgs,
 }
 
 /// The kinds of events.
@@ -65,7 +65,7 @@ const KINDS: [&str; 5] =
     ["payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded", "test.ping"];
 
 /// Reads a secret from a file, or from an environment variable. Returns `None` if there is neither.
-pub(crate) fn secret_from(
+pub fn secret_from(
     file: Option<&std::path::Path>,
     variable: &str,
 ) -> Result<Option<SecretString>, crate::cli::CommandError> {

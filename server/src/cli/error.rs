@@ -1,4 +1,4 @@
 //! Why a command failed.
 
 /// An error that ends a command. It is printed for the operator.
-pub(crate) type CommandError = Box<dyn std::error::Error + Send + Sync>;
+pub type CommandError = Box<dyn std::error::Error + Send + Sync>;

@@ -8,7 +8,7 @@ use super::values::{http_url, one_of, overlap, time};
 use crate::domain::{Colour, Edit, LogoUrl, Permission};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkspacesCommand {
+pub enum WorkspacesCommand {
     /// Create a workspace and print its id.
     Create {
         /// The merchant's name on the checkout page.
@@ -20,7 +20,7 @@ pub(crate) enum WorkspacesCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum KeysCommand {
+pub enum KeysCommand {
     /// Create an API key and print it. It cannot be shown again; if it cannot be printed, it is revoked.
     Create {
         /// The workspace's id or name.
@@ -68,7 +68,7 @@ pub(crate) enum KeysCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum AppsCommand {
+pub enum AppsCommand {
     /// Create a developer app and print its id.
     Create {
         /// The workspace's id or name.

@@ -12,108 +12,108 @@ use super::{
 use crate::cli::CommandError;
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
+pub struct ServeArgs {
     #[command(flatten)]
-    pub(crate) data: DataArgs,
+    pub data: DataArgs,
     /// Address to listen on, IP:PORT; port 0 picks a free one. A port alone means 127.0.0.1.
     #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR", value_parser = address)]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
     /// URL at which customers reach this server. Default: the listening address.
     #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL", value_parser = base_url)]
-    pub(crate) base_url: Option<String>,
+    pub base_url: Option<String>,
     /// Host, such as till.lan, by which a server on loopback alone may be called beside loopback and the base URL; repeatable.
     /// Requests to other hosts get 421, so that no web page reaches the server by a name of its own.
     #[arg(long = "allowed-host", env = "PAYMENTS_ALLOWED_HOSTS", value_delimiter = ',', value_name = "HOST",
         value_parser = host)]
-    pub(crate) allowed_hosts: Vec<String>,
+    pub allowed_hosts: Vec<String>,
     /// Open the sandbox, with its public key and demo sessions, to everyone who reaches this server. Always open if
     /// base URL and listener are both loopback.
     #[arg(long, env = "PAYMENTS_SANDBOX")]
-    pub(crate) sandbox: bool,
+    pub sandbox: bool,
     /// Size, in MiB, at which a public server replaces its sandbox with an empty one. It also does so once a day.
     #[arg(long, env = "PAYMENTS_SANDBOX_MIB", default_value_t = 512, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(64..))]
-    pub(crate) sandbox_mib: u32,
+    pub sandbox_mib: u32,
     /// Directory for the sandbox of a public server, and for nothing else: an empty store replaces the one in it. Default: sandbox
     /// in the data directory. A server on a database has no default.
     #[arg(long, env = "PAYMENTS_SANDBOX_DIR", value_name = "DIR")]
-    pub(crate) sandbox_dir: Option<PathBuf>,
+    pub sandbox_dir: Option<PathBuf>,
     /// Word in the webhooks' header names: X-WORD-Signature.
     #[arg(long, env = "PAYMENTS_HEADER_WORD", default_value = "Service", value_name = "WORD", value_parser = header_word)]
-    pub(crate) header_word: String,
+    pub header_word: String,
     /// Lifetime of a checkout session, in seconds.
     #[arg(long, env = "PAYMENTS_SESSION_TTL", default_value_t = 3600, value_name = "SECONDS",
         value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) session_ttl: u32,
+    pub session_ttl: u32,
     /// Days after which the server redacts the request and response bodies of a finished delivery; 0 keeps them.
     #[arg(long, env = "PAYMENTS_DELIVERY_BODY_DAYS", value_name = "DAYS", default_value_t = 30)]
-    pub(crate) delivery_body_days: u16,
+    pub delivery_body_days: u16,
     /// Platform fee in basis points; 500 is 5 %.
     #[arg(long, env = "PAYMENTS_FEE_BPS", default_value_t = 500, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=10_000))]
-    pub(crate) fee_bps: u16,
+    pub fee_bps: u16,
     /// Requests per minute per API key; 0 turns the limit off.
     #[arg(long, env = "PAYMENTS_RATE_LIMIT", default_value_t = 120, value_name = "N")]
-    pub(crate) rate_limit: u32,
+    pub rate_limit: u32,
     /// Requests per minute per client address, on routes without a key or with a key that fails; 0 turns the limit off.
     #[arg(long, env = "PAYMENTS_KEYLESS_RATE_LIMIT", default_value_t = 300, value_name = "N")]
-    pub(crate) keyless_rate_limit: u32,
+    pub keyless_rate_limit: u32,
     /// Network of proxies whose X-Forwarded-For the server trusts, such as 10.0.0.0/8; repeatable.
     #[arg(long = "trusted-proxy", env = "PAYMENTS_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
-    pub(crate) trusted_proxies: Vec<ipnet::IpNet>,
+    pub trusted_proxies: Vec<ipnet::IpNet>,
     /// Allow webhooks to http:// and to this machine. Always allowed if base URL and listener are both loopback.
     #[arg(long, env = "PAYMENTS_ALLOW_LOCAL_TARGETS")]
-    pub(crate) allow_local_targets: bool,
+    pub allow_local_targets: bool,
     /// Maximum number of webhook endpoints per developer and environment; beyond it, creating one fails with 409.
     #[arg(long, env = "PAYMENTS_MAX_WEBHOOK_ENDPOINTS", default_value_t = 100, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) max_webhook_endpoints: u16,
+    pub max_webhook_endpoints: u16,
     /// Timeout of one call to a payment gateway, in seconds.
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]
-    pub(crate) gateway_timeout: u8,
+    pub gateway_timeout: u8,
     /// HTTP proxy for calls to payment gateways, such as `http://proxy.internal:3128`. The server ignores HTTPS_PROXY
     /// and similar variables. Webhooks never go through a proxy. A URL with a password belongs in the variable or the file.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]
-    pub(crate) gateway_proxy: Option<SecretString>,
+    pub gateway_proxy: Option<SecretString>,
     /// Directory for scheduled backups. The journal since the oldest one is kept too, so `restore` loses no change.
     #[arg(long, env = "PAYMENTS_BACKUP_DIR", value_name = "DIR")]
-    pub(crate) backup_dir: Option<PathBuf>,
+    pub backup_dir: Option<PathBuf>,
     /// Interval between backups, in seconds.
     #[arg(long, env = "PAYMENTS_BACKUP_EVERY", default_value_t = 3600, value_name = "SECONDS",
         value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) backup_every: u32,
+    pub backup_every: u32,
     /// Number of backups to keep.
     #[arg(long, env = "PAYMENTS_BACKUP_KEEP", default_value_t = 3, value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) backup_keep: u16,
+    pub backup_keep: u16,
     /// Maximum number of open connections; the next waits. Default: 4096, or fewer if the limit of open files is low.
     #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS", value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_connections: Option<u32>,
+    pub max_connections: Option<u32>,
     /// Maximum number of open connections per client address (per /64 of IPv6); the next one is closed; 0 turns the
     /// limit off. Default: 256, or a quarter of --max-connections if that is less. Trusted proxies are not limited.
     #[arg(long, env = "PAYMENTS_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
-    pub(crate) max_connections_per_address: Option<u32>,
+    pub max_connections_per_address: Option<u32>,
     /// Time that requests in flight get to finish on shutdown, in seconds.
     #[arg(long, env = "PAYMENTS_DRAIN", default_value_t = 10, value_name = "SECONDS")]
-    pub(crate) drain: u16,
+    pub drain: u16,
     /// Separate address for /metrics. Without it, /metrics is on --listen if base URL and listener are both loopback,
     /// and off otherwise.
     #[arg(long, env = "PAYMENTS_METRICS_LISTEN", value_name = "ADDR", value_parser = address)]
-    pub(crate) metrics_listen: Option<SocketAddr>,
+    pub metrics_listen: Option<SocketAddr>,
     /// Network that may read /metrics; repeatable. Requests through a proxy may not.
     #[arg(long = "metrics-from", env = "PAYMENTS_METRICS_FROM", value_delimiter = ',', value_name = "NETWORK",
         default_values = ["127.0.0.0/8", "::1/128"])]
-    pub(crate) metrics_from: Vec<ipnet::IpNet>,
+    pub metrics_from: Vec<ipnet::IpNet>,
     /// Format of the log.
     #[arg(long, env = "PAYMENTS_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
-    pub(crate) log_format: LogFormat,
+    pub log_format: LogFormat,
 }
 
 impl ServeArgs {
     /// The directory for the sandbox of a public server.
-    pub(crate) fn sandbox_directory(&self) -> Result<PathBuf, CommandError> {
+    pub fn sandbox_directory(&self) -> Result<PathBuf, CommandError> {
         match (&self.sandbox_dir, &self.data.database_url) {
             (Some(directory), _) => Ok(directory.clone()),
             (None, None) => Ok(self.data.data_dir.join("sandbox")),
@@ -128,7 +128,7 @@ impl ServeArgs {
 
 /// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// Human-readable lines.
     #[default]
     Text,

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-pub(crate) async fn administer(command: AdminCommand) -> Result<(), CommandError> {
+pub async fn administer(command: AdminCommand) -> Result<(), CommandError> {
     let AdminArgs { data, json } = command.args();
     let (location, json) = (data.location()?, *json);
     let request = request(command)?;

@@ -33,12 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The errors of a connection to the socket if no server runs on the directory.
 const NO_SERVER: [ErrorKind; 3] = [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::NotADirectory];
 
-pub(crate) fn socket_in(data_directory: &Path) -> PathBuf {
+pub fn socket_in(data_directory: &Path) -> PathBuf {
     data_directory.join("admin.sock")
 }
 
 /// Binds the socket. The caller holds the store, so an existing socket is left over from a crash.
-pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
+pub fn bind(data_directory: &Path) -> io::Result<UnixListener> {
     let path = socket_in(data_directory);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -49,7 +49,7 @@ pub(crate) fn bind(data_directory: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-pub(crate) async fn serve(listener: UnixListener, services: Arc<Services>) {
+pub async fn serve(listener: UnixListener, services: Arc<Services>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -90,7 +90,7 @@ async fn handle(stream: UnixStream, services: &Services) -> io::Result<()> {
 }
 
 /// Sends a request to the server that runs on this data directory. `None` if none runs.
-pub(crate) async fn ask(data_directory: &Path, request: &AdminRequest) -> Result<Option<AdminReply>, CommandError> {
+pub async fn ask(data_directory: &Path, request: &AdminRequest) -> Result<Option<AdminReply>, CommandError> {
     let socket = socket_in(data_directory);
     let name = socket.display();
     let stream = match UnixStream::connect(&socket).await {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Prints the script that completes commands and flags in a shell.
-pub(crate) fn completions(shell: Shell) -> Result<(), CommandError> {
+pub fn completions(shell: Shell) -> Result<(), CommandError> {
     let (mut command, mut script) = (Cli::command(), Vec::new());
     let name = command.get_name().to_owned();
     clap_complete::generate(shell, &mut command, name, &mut script);
@@ -23,7 +23,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), CommandError> {
 }
 
 /// Prints the manual page of the whole command line, or writes a page for each command to a directory.
-pub(crate) fn man(directory: Option<&Path>) -> Result<(), CommandError> {
+pub fn man(directory: Option<&Path>) -> Result<(), CommandError> {
     let Some(directory) = directory else {
         let mut page = Vec::new();
         Man::new(Cli::command()).render(&mut page)?;

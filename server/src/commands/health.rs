@@ -16,7 +16,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Prints `ready`, or returns what the server lacks.
-pub(crate) async fn health(args: &HealthArgs) -> Result<(), CommandError> {
+pub async fn health(args: &HealthArgs) -> Result<(), CommandError> {
     let url = format!("http://{}/readyz", reachable(args.listen));
     let client = Client::builder().no_proxy().timeout(TIMEOUT).build()?;
     let response = client.get(&url).send().await.map_err(|error| {

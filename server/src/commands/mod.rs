@@ -1,9 +1,9 @@
 //! The commands of the program, except `serve`.
 
-pub(crate) mod admin;
-pub(crate) mod admin_socket;
-pub(crate) mod developer;
-pub(crate) mod docs;
-pub(crate) mod health;
+pub mod admin;
+pub mod admin_socket;
+pub mod developer;
+pub mod docs;
+pub mod health;
 mod no_store;
-pub(crate) mod operations;
+pub mod operations;

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Says what is in a directory without a store. `flag` names another directory.
-pub(crate) fn no_store_in(directory: &Path, flag: &str) -> String {
+pub fn no_store_in(directory: &Path, flag: &str) -> String {
     let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let found = match fs::read_dir(&directory).map(|mut entries| entries.next()) {
         Ok(None) => "it is empty".to_owned(),

@@ -12,13 +12,13 @@ use clap::{
 };
 
 /// The flag that an error is about, without its dashes.
-pub(crate) fn flag_of(error: &clap::Error) -> Option<&str> {
+pub fn flag_of(error: &clap::Error) -> Option<&str> {
     let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return None };
     arg.strip_prefix("--")?.split(' ').next()
 }
 
 /// What is wrong with the flag's value. Does not quote it, because it may be a misplaced secret.
-pub(crate) fn fault_of(error: &clap::Error) -> String {
+pub fn fault_of(error: &clap::Error) -> String {
     match (error.source(), error.get(ContextKind::ValidValue)) {
         (Some(source), _) => source.to_string(),
         (None, Some(ContextValue::Strings(known))) => format!("must be one of {}", known.join(", ")),
@@ -27,7 +27,7 @@ pub(crate) fn fault_of(error: &clap::Error) -> String {
 }
 
 /// Describes an error by the environment variable of the value. `None` if the value came from elsewhere.
-pub(crate) fn in_variable(error: &clap::Error, command: &Command, args: &[OsString]) -> Option<String> {
+pub fn in_variable(error: &clap::Error, command: &Command, args: &[OsString]) -> Option<String> {
     let flag = flag_of(error)?;
     let is_given = |arg: &OsString| {
         let rest = arg.to_str().and_then(|arg| arg.strip_prefix("--")?.strip_prefix(flag));

@@ -34,7 +34,7 @@ type Value<'v> = Spanned<DeValue<'v>>;
 type Located = (Range<usize>, String);
 
 #[derive(Debug, Default)]
-pub(crate) struct ConfigFile {
+pub struct ConfigFile {
     flags: Vec<Flag>,
     credentials: HashMap<String, Credential>,
 }
@@ -56,7 +56,7 @@ struct Flag {
 
 impl ConfigFile {
     /// Reads a file whose flags are those of `command`.
-    pub(crate) fn read(file: &Path, command: &Command) -> Result<Self, CommandError> {
+    pub fn read(file: &Path, command: &Command) -> Result<Self, CommandError> {
         let name = file.display();
         let unreadable =
             |error: io::Error| format!("the configuration file {name} cannot be read: {error}; name it with --config");
@@ -97,7 +97,7 @@ impl ConfigFile {
     }
 
     /// Returns the command with the file's flags as its defaults.
-    pub(crate) fn as_defaults(&self, command: Command) -> Command {
+    pub fn as_defaults(&self, command: Command) -> Command {
         let put = |command: Command| {
             let has = |id: &Id| command.get_arguments().any(|arg| arg.get_id() == id);
             let given: Vec<_> = self.flags.iter().filter(|flag| !flag.values.is_empty() && has(&flag.id)).collect();
@@ -109,23 +109,23 @@ impl ConfigFile {
         put(command).mut_subcommands(put)
     }
 
-    pub(crate) fn forget_database(&mut self) {
+    pub fn forget_database(&mut self) {
         self.flags.retain(|flag| !flag.name.starts_with("database-"));
     }
 
     /// Describes clap's error by the flag's position in the file. `None` if the flag is not in the file.
-    pub(crate) fn locate(&self, error: &clap::Error) -> Option<String> {
+    pub fn locate(&self, error: &clap::Error) -> Option<String> {
         let name = flag_of(error)?;
         let Flag { position, .. } = self.flags.iter().find(|flag| flag.name == name)?;
         Some(format!("{position}: {name}: {}", fault_of(error)))
     }
 
     /// Returns a credential by the name of its environment variable.
-    pub(crate) fn credential(&self, variable: &str) -> Option<SecretString> {
+    pub fn credential(&self, variable: &str) -> Option<SecretString> {
         self.credentials.get(variable).map(|credential| credential.value.clone())
     }
 
-    pub(crate) fn position_of(&self, variable: &str) -> Option<&str> {
+    pub fn position_of(&self, variable: &str) -> Option<&str> {
         self.credentials.get(variable).map(|credential| &*credential.position)
     }
 }

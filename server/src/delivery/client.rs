@@ -29,17 +29,17 @@ const IDLE: Duration = Duration::from_secs(4);
 /// Maximum length of a response's head, and of one read.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-pub(crate) type Body = Full<Bytes>;
+pub type Body = Full<Bytes>;
 
 /// Sends requests to endpoints.
 #[async_trait]
-pub(crate) trait Endpoints: Send + Sync {
+pub trait Endpoints: Send + Sync {
     /// Sends the request that `request` builds. Builds it again for a second try.
     async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault>;
 }
 
 /// Builds a request, signed at that moment.
-pub(crate) type RequestBuilder<'r> = dyn Fn() -> Result<Request<Body>, Fault> + Sync + 'r;
+pub type RequestBuilder<'r> = dyn Fn() -> Result<Request<Body>, Fault> + Sync + 'r;
 
 pub(super) struct HttpClient {
     pooled: Client<Connector, Body>,

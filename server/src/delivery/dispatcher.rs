@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_secs(1);
 const LANES_PER_POLL: usize = 1024;
 
 /// Calls the endpoints whose outboxes are not empty.
-pub(crate) struct Dispatcher {
+pub struct Dispatcher {
     store: Arc<Store>,
     ambient: Arc<dyn Ambient>,
     attempts: Arc<Attempts>,
@@ -41,7 +41,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// A dispatcher that has at most `permits` requests in flight.
-    pub(crate) fn new(
+    pub fn new(
         store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         sender: Arc<Sender>,
@@ -54,7 +54,7 @@ impl Dispatcher {
     }
 
     /// Polls for unclaimed lanes with pending deliveries and runs them. Never returns.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub async fn run(self: Arc<Self>) {
         poll(POLL, || async {
             match self.store.claim(Queue::Lanes, &self.lease(), LANES_PER_POLL).await {
                 Ok(claims) => {
@@ -133,7 +133,7 @@ impl Dispatcher {
     }
 
     /// Starts no further request and waits for those in flight. Unfinished deliveries stay in the outbox.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;

@@ -39,7 +39,7 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts a round of the fan-out when there is a new event, and waits until events are fanned out.
 #[derive(Default)]
-pub(crate) struct FanOutSignal {
+pub struct FanOutSignal {
     new_event: Notify,
     /// How many calls of [`settled`](Self::settled) have begun.
     calls: AtomicU64,
@@ -48,12 +48,12 @@ pub(crate) struct FanOutSignal {
 }
 
 impl FanOutSignal {
-    pub(crate) fn notify(&self) {
+    pub fn notify(&self) {
         self.new_event.notify_one();
     }
 
     /// Waits, at most a second, until the events committed so far have their deliveries.
-    pub(crate) async fn settled(&self) {
+    pub async fn settled(&self) {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         let mut settled = self.settled.subscribe();
         self.notify();
@@ -61,17 +61,17 @@ impl FanOutSignal {
     }
 }
 
-pub(crate) struct FanOut {
-    pub(crate) store: Arc<Store>,
-    pub(crate) ambient: Arc<dyn Ambient>,
-    pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) signal: Arc<FanOutSignal>,
-    pub(crate) times: FanOutTimes,
+pub struct FanOut {
+    pub store: Arc<Store>,
+    pub ambient: Arc<dyn Ambient>,
+    pub dispatcher: Arc<Dispatcher>,
+    pub signal: Arc<FanOutSignal>,
+    pub times: FanOutTimes,
 }
 
 impl FanOut {
     /// Fans events out. Never returns.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         loop {
             let calls = self.signal.calls.load(Ordering::SeqCst);
             match self.round().await {

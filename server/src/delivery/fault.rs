@@ -11,7 +11,7 @@ use super::target::TargetFault;
 
 /// Why a delivery attempt got no response.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The error that is logged with the delivery.
     #[error("{}", .0.message)]
     Delivery(DeliveryError),
@@ -26,7 +26,7 @@ pub(crate) enum Fault {
 /// at fault, and the delivery is unchanged.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("this server is out of {0} and cannot send webhooks")]
-pub(crate) struct Exhausted(pub(super) &'static str);
+pub struct Exhausted(pub(super) &'static str);
 
 impl Exhausted {
     fn from_io(error: &io::Error, is_ipv6_literal: bool) -> Option<Self> {
@@ -86,7 +86,7 @@ impl Fault {
         matches!(self, Self::Delivery(error) if error.code == DeliveryErrorCode::InvalidResponse)
     }
 
-    pub(crate) fn closed() -> Self {
+    pub fn closed() -> Self {
         failed(DeliveryErrorCode::ConnectionClosed, "the endpoint closed the connection before it answered")
     }
 }

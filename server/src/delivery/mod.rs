@@ -21,11 +21,11 @@ mod tests;
 mod width;
 
 #[cfg(feature = "simulation")]
-pub(crate) use client::{Endpoints, RequestBuilder};
-pub(crate) use dispatcher::Dispatcher;
-pub(crate) use fan_out::{FanOut, FanOutSignal};
+pub use client::{Endpoints, RequestBuilder};
+pub use dispatcher::Dispatcher;
+pub use fan_out::{FanOut, FanOutSignal};
 #[cfg(feature = "simulation")]
-pub(crate) use fault::Fault;
-pub(crate) use retries::DueRetries;
-pub(crate) use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
-pub(crate) use target::TargetPolicy;
+pub use fault::Fault;
+pub use retries::DueRetries;
+pub use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
+pub use target::TargetPolicy;

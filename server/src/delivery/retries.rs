@@ -17,15 +17,15 @@ use crate::{
 const POLL: Duration = Duration::from_secs(1);
 const AT_A_TIME: usize = 64;
 
-pub(crate) struct DueRetries {
-    pub(crate) store: Arc<Store>,
-    pub(crate) ambient: Arc<dyn Ambient>,
-    pub(crate) dispatcher: Arc<Dispatcher>,
+pub struct DueRetries {
+    pub store: Arc<Store>,
+    pub ambient: Arc<dyn Ambient>,
+    pub dispatcher: Arc<Dispatcher>,
 }
 
 impl DueRetries {
     /// Returns deliveries that are due. Never returns.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         poll(POLL, || async {
             while self.round().await.unwrap_or_else(|error| {
                 tracing::error!(%error, "cannot return deliveries to their outboxes; retrying");

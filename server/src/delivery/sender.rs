@@ -19,15 +19,15 @@ use super::{
 use crate::{ambient::Ambient, domain::Endpoint, metrics::PermitGauges, process::descriptors::Shares, trace};
 
 /// Limits a delivery attempt: DNS lookup, connection, TLS, request, and the stored part of the response.
-pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
 /// The same limit plus the waits for a free DNS lookup, at most two.
-pub(crate) const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
+pub const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
 const PING_PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
-pub(crate) const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_PERMIT_TIMEOUT);
+pub const LONGEST_PING: Duration = LONGEST_ATTEMPT.saturating_add(PING_PERMIT_TIMEOUT);
 const STORED_BODY_BYTES: usize = 1024;
 const USER_AGENT: &str = concat!("payments-server/", env!("CARGO_PKG_VERSION"));
 
-pub(crate) struct Sender {
+pub struct Sender {
     pub(super) ambient: Arc<dyn Ambient>,
     targets: TargetPolicy,
     endpoints: Box<dyn Endpoints>,
@@ -40,7 +40,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(
+    pub fn new(
         ambient: Arc<dyn Ambient>,
         targets: TargetPolicy,
         header_word: &str,
@@ -51,7 +51,7 @@ impl Sender {
     }
 
     /// A sender to `endpoints`, with at most `pings` test pings in flight.
-    pub(crate) fn to(
+    pub fn to(
         endpoints: Box<dyn Endpoints>,
         ambient: Arc<dyn Ambient>,
         targets: TargetPolicy,
@@ -65,12 +65,12 @@ impl Sender {
     }
 
     /// Whether these are the headers of a delivery, which this server or another one of its kind sent.
-    pub(crate) fn is_delivery(&self, headers: &HeaderMap) -> bool {
+    pub fn is_delivery(&self, headers: &HeaderMap) -> bool {
         self.delivery_header.as_ref().is_some_and(|name| headers.contains_key(name))
     }
 
     /// Sends a test ping once a permit is free.
-    pub(crate) async fn ping(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
+    pub async fn ping(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
         let permit = Permits::acquire(Arc::clone(&self.pings), Some(endpoint.endpoint.developer_id.clone()));
         let mut permit = timeout(PING_PERMIT_TIMEOUT, permit).await.map_err(|_| Exhausted("slots for test pings"))?;
         permit.shrink_to(2 * delivery.payload.as_str().len());
@@ -78,7 +78,7 @@ impl Sender {
     }
 
     /// Makes a delivery attempt and replaces the delivery's outcome by the new one.
-    pub(crate) async fn attempt(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
+    pub async fn attempt(&self, endpoint: &Endpoint, delivery: &mut Delivery) -> Result<(), Exhausted> {
         let attempt = DeliveryAttempt::new(endpoint.endpoint.developer_id.clone());
         let attempted_at = self.ambient.now();
         (delivery.response_status, delivery.response_body) = (None, None);

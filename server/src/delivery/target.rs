@@ -34,7 +34,7 @@ use crate::process::reach::is_local_name;
 /// Which addresses a webhook may be sent to: public ones by `https`. The operator may also allow loopback addresses and
 /// `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TargetPolicy {
+pub struct TargetPolicy {
     /// Whether `http` and loopback addresses are allowed, for development.
     allow_local: bool,
     own: Option<Arc<Own>>,
@@ -78,7 +78,7 @@ fn port_of(url: &Url) -> Option<u16> {
 
 /// Why an address is refused. The text continues a sentence that begins with the field's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TargetFault {
+pub enum TargetFault {
     #[error("must be an absolute URL")]
     NotAUrl,
     #[error("must use https")]
@@ -92,7 +92,7 @@ pub(crate) enum TargetFault {
 }
 
 impl TargetFault {
-    pub(crate) fn code(self) -> ErrorCode {
+    pub fn code(self) -> ErrorCode {
         match self {
             Self::NotAUrl => ErrorCode::UrlInvalid,
             Self::NotHttps => ErrorCode::UrlNotHttps,
@@ -103,18 +103,18 @@ impl TargetFault {
 
 impl TargetPolicy {
     /// Allows public addresses, and with `allow_local` also `http` and loopback addresses.
-    pub(crate) const fn new(allow_local: bool) -> Self {
+    pub const fn new(allow_local: bool) -> Self {
         Self { allow_local, own: None }
     }
 
     /// Also refuses the addresses of the server itself.
-    pub(crate) fn except(self, base_url: &str, listener: SocketAddr) -> Self {
+    pub fn except(self, base_url: &str, listener: SocketAddr) -> Self {
         let own = Own { base_url: Url::parse(base_url).ok(), listener };
         Self { own: Some(Arc::new(own)), ..self }
     }
 
     /// Checks a URL, but not the addresses of its host name.
-    pub(crate) fn check_url(&self, text: &str) -> Result<Url, TargetFault> {
+    pub fn check_url(&self, text: &str) -> Result<Url, TargetFault> {
         let url = Url::parse(text).map_err(|_| TargetFault::NotAUrl)?;
         match url.scheme() {
             "https" => {}

@@ -40,7 +40,7 @@ impl<R> Deref for About<R> {
 
 /// A gateway's refusal of one request that moves money: the money has not moved, and will not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal(Rejection);
+pub struct Refusal(Rejection);
 
 impl From<Refusal> for Rejection {
     fn from(Refusal(rejection): Refusal) -> Self {
@@ -51,10 +51,10 @@ impl From<Refusal> for Rejection {
 /// Why a gateway did not carry out a request, in its own words, which say nothing about money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
-pub(crate) struct Rejection {
-    pub(crate) gateway: GatewayName,
-    pub(crate) code: String,
-    pub(crate) message: String,
+pub struct Rejection {
+    pub gateway: GatewayName,
+    pub code: String,
+    pub message: String,
 }
 
 #[cfg(test)]

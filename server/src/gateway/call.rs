@@ -23,17 +23,17 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// Sends a request to a gateway and returns the complete response.
 #[async_trait]
-pub(crate) trait Transport: Send + Sync {
+pub trait Transport: Send + Sync {
     /// Sends a request. The error says why there is no complete response.
     async fn send(&self, request: Request) -> Result<Response, NoResponse>;
 }
 
 /// Why a request got no complete response.
 #[derive(Debug)]
-pub(crate) struct NoResponse {
-    pub(crate) what: String,
+pub struct NoResponse {
+    pub what: String,
     /// False only if there was no connection to send the request on.
-    pub(crate) was_sent: bool,
+    pub was_sent: bool,
 }
 
 impl NoResponse {
@@ -78,9 +78,9 @@ pub(super) struct GatewayClient {
     calls: GatewayCalls,
 }
 
-pub(crate) struct Response {
-    pub(crate) status: StatusCode,
-    pub(crate) body: Bytes,
+pub struct Response {
+    pub status: StatusCode,
+    pub body: Bytes,
 }
 
 /// The HTTP client. `timeout` limits a whole call.

@@ -11,14 +11,14 @@ use crate::domain::{GatewayAttempt, GatewayName};
 
 /// The amounts that a gateway takes in its currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AmountLimits {
-    pub(crate) least: Amount,
-    pub(crate) most: Amount,
+pub struct AmountLimits {
+    pub least: Amount,
+    pub most: Amount,
 }
 
 /// What happens to the customer of a new gateway attempt.
 #[derive(Debug)]
-pub(crate) enum BeginOutcome {
+pub enum BeginOutcome {
     /// The customer goes to the gateway's page.
     SendTo { external_id: String, customer_url: String },
     /// The payment ends with this outcome. No money moves.
@@ -28,23 +28,23 @@ pub(crate) enum BeginOutcome {
 }
 
 #[derive(Debug)]
-pub(crate) struct AttemptRequest<'o> {
-    pub(crate) payment: &'o Payment,
+pub struct AttemptRequest<'o> {
+    pub payment: &'o Payment,
     /// Unique among all gateway attempts.
-    pub(crate) invoice: &'o str,
+    pub invoice: &'o str,
     /// The merchant's name, as the customer reads it.
-    pub(crate) merchant_name: &'o str,
+    pub merchant_name: &'o str,
     /// Where the gateway sends the customer back.
-    pub(crate) return_url: &'o str,
+    pub return_url: &'o str,
     /// The customer's wallet number, if known.
-    pub(crate) phone: Option<&'o str>,
-    pub(crate) expires_at: Timestamp,
-    pub(crate) now: Timestamp,
+    pub phone: Option<&'o str>,
+    pub expires_at: Timestamp,
+    pub now: Timestamp,
 }
 
 /// The state of a gateway attempt, as the gateway itself reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AttemptState {
+pub enum AttemptState {
     /// The customer has not approved the payment yet.
     Open,
     /// The customer has approved the payment; the money moves with the capture.
@@ -65,7 +65,7 @@ pub(crate) enum AttemptState {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CaptureOutcome {
+pub enum CaptureOutcome {
     /// The gateway reports this state.
     State(AttemptState),
     /// The response says nothing definite: query the gateway.
@@ -75,7 +75,7 @@ pub(crate) enum CaptureOutcome {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RefundOutcome {
+pub enum RefundOutcome {
     /// The money goes back, now or later.
     Made,
     /// This refund sends no money back.
@@ -83,7 +83,7 @@ pub(crate) enum RefundOutcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RefundWay {
+pub enum RefundWay {
     /// The gateway sends the money back.
     Gateway,
     /// A person sends the money back and records that: a manual settlement.
@@ -91,7 +91,7 @@ pub(crate) enum RefundWay {
 }
 
 #[async_trait]
-pub(crate) trait Gateway: Send + Sync {
+pub trait Gateway: Send + Sync {
     fn name(&self) -> GatewayName;
     fn method(&self) -> PaymentMethod;
     /// Creates a gateway attempt. The caller must store it before it sends the customer to the gateway.
@@ -125,14 +125,14 @@ pub(crate) trait Gateway: Send + Sync {
 }
 
 #[derive(Debug)]
-pub(crate) struct RefundRequest<'r> {
+pub struct RefundRequest<'r> {
     /// The refund's id: the idempotency key at the gateway.
-    pub(crate) id: &'r str,
+    pub id: &'r str,
     /// What to refund; `None` for the whole payment.
-    pub(crate) amount: Option<Amount>,
+    pub amount: Option<Amount>,
     /// Whether an earlier request may have reached the gateway.
-    pub(crate) is_repeated: bool,
-    pub(crate) reason: Option<&'r str>,
+    pub is_repeated: bool,
+    pub reason: Option<&'r str>,
 }
 
 /// Whether an amount and currency reported by a gateway are the payment's.

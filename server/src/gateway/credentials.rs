@@ -5,14 +5,14 @@ use url::{Host, Url};
 
 /// The credentials of each configured gateway.
 #[derive(Debug, Default)]
-pub(crate) struct Credentials {
-    pub(crate) bkash: Option<BkashCredentials>,
-    pub(crate) stripe: Option<StripeCredentials>,
+pub struct Credentials {
+    pub bkash: Option<BkashCredentials>,
+    pub stripe: Option<StripeCredentials>,
 }
 
 /// A bKash merchant account for tokenized checkout.
 #[derive(Debug, Clone)]
-pub(crate) struct BkashCredentials {
+pub struct BkashCredentials {
     pub(super) base_url: String,
     pub(super) app_key: SecretString,
     pub(super) app_secret: SecretString,
@@ -21,7 +21,7 @@ pub(crate) struct BkashCredentials {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct StripeCredentials {
+pub struct StripeCredentials {
     pub(super) base_url: String,
     pub(super) secret_key: SecretString,
     /// The secret of the endpoint at Stripe that sends events to this server.
@@ -30,7 +30,7 @@ pub(crate) struct StripeCredentials {
 
 /// The sections of the configuration file that contain credentials, and their keys. The environment variable of `secret_key`
 /// in `[stripe]` is `PAYMENTS_STRIPE_SECRET_KEY`.
-pub(crate) const CREDENTIALS: [(&str, &[&str]); 2] = [
+pub const CREDENTIALS: [(&str, &[&str]); 2] = [
     ("bkash", &["base_url", "app_key", "app_secret", "username", "password"]),
     ("stripe", &["base_url", "secret_key", "webhook_secret"]),
 ];
@@ -41,11 +41,11 @@ const STRIPE_LIVE: &str = "https://api.stripe.com";
 /// A gateway's credential cannot be used. The error never quotes it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} {what}")]
-pub(crate) struct CredentialError {
+pub struct CredentialError {
     /// The credential, by the name of its environment variable.
-    pub(crate) variable: &'static str,
+    pub variable: &'static str,
     /// What is wrong, and what to do. Continues a sentence that begins with the variable's name.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
 }
 
 const INCOMPLETE_BKASH: &str = "is not set, but other credentials of [bkash] are; set all of them, or none";
@@ -62,7 +62,7 @@ const NOT_A_WEBHOOK_SECRET: &str =
 
 impl Credentials {
     /// Each configured gateway: its currency, and whether it moves real money.
-    pub(crate) fn modes(&self) -> Vec<String> {
+    pub fn modes(&self) -> Vec<String> {
         let bkash = self.bkash.as_ref().map(|BkashCredentials { base_url, .. }| match base_url.as_str() {
             BKASH_LIVE => "bKash for BDT: live".to_owned(),
             url if url.contains("sandbox") => format!("bKash for BDT: bKash's sandbox at {url}"),
@@ -80,7 +80,7 @@ impl Credentials {
     }
 
     /// Checks the credentials. `find` returns each value by the name of its environment variable.
-    pub(crate) fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
+    pub fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
         let one = |variable: &'static str| match find(variable) {
             Some(value) if !is_writable(value.expose_secret()) => Err(CredentialError { variable, what: NOT_WRITABLE }),
             value => Ok(value),

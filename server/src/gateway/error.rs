@@ -4,7 +4,7 @@ use crate::domain::GatewayName;
 
 /// A gateway did not answer what the request asked. The error ends nothing: the caller asks again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum GatewayError {
+pub enum GatewayError {
     /// The effect is unknown: no response, an incomplete one, a server error, or a response about something else.
     #[error("{gateway} gave no usable response: {what}", gateway = gateway.title())]
     Unanswered {
@@ -29,7 +29,7 @@ impl GatewayError {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GatewaySetupError {
+pub enum GatewaySetupError {
     #[error("cannot set up the HTTP client for the gateways: {0}")]
     Client(#[from] reqwest::Error),
     #[error("PAYMENTS_STRIPE_WEBHOOK_SECRET cannot be used: {0}")]

@@ -36,18 +36,18 @@ use crate::{
     store::Store,
 };
 
-pub(crate) use answer::Rejection;
-pub(crate) use call::Transport;
+pub use answer::Rejection;
+pub use call::Transport;
 #[cfg(feature = "simulation")]
-pub(crate) use call::{NoResponse, Response};
-pub(crate) use contract::{
+pub use call::{NoResponse, Response};
+pub use contract::{
     AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
 };
-pub(crate) use credentials::{CREDENTIALS, Credentials};
-pub(crate) use error::{GatewayError, GatewaySetupError};
-pub(crate) use probe::{Probe, probe};
-pub(crate) use proxy::GatewayProxy;
-pub(crate) use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
+pub use credentials::{CREDENTIALS, Credentials};
+pub use error::{GatewayError, GatewaySetupError};
+pub use probe::{Probe, probe};
+pub use proxy::GatewayProxy;
+pub use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
 
 /// The gateway of live payments in a currency, and the amounts that it takes.
 const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {
@@ -59,7 +59,7 @@ const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {
 
 /// Refuses an amount that the gateway of live payments does not take. Test payments have the same limits, so that an amount
 /// that works in the sandbox also works live.
-pub(crate) fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
+pub fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
     let (gateway, AmountLimits { least, most }) = live_gateway(currency);
     if (least..=most).contains(&amount) {
         return Ok(());
@@ -68,14 +68,14 @@ pub(crate) fn check_amount(amount: Amount, currency: Currency) -> Result<(), Inv
     Err(Invalid::field("amount", ErrorCode::AmountInvalid, fault))
 }
 
-pub(crate) struct Gateways {
+pub struct Gateways {
     bkash: Option<Bkash>,
     stripe: Option<Stripe>,
 }
 
 impl Gateways {
     /// The gateways with credentials, and the sandbox, which needs none. A call may take `timeout`.
-    pub(crate) fn new(
+    pub fn new(
         credentials: Credentials,
         store: &Arc<Store>,
         ambient: &Arc<dyn Ambient>,
@@ -94,7 +94,7 @@ impl Gateways {
     }
 
     /// The gateways, with these transports for their requests.
-    pub(crate) fn by(
+    pub fn by(
         credentials: Credentials,
         store: &Arc<Store>,
         ambient: &Arc<dyn Ambient>,
@@ -113,12 +113,12 @@ impl Gateways {
     }
 
     /// Only the sandbox, which moves no money.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self { bkash: None, stripe: None }
     }
 
     /// The gateway for payments of this environment and currency.
-    pub(crate) fn of(&self, environment: Environment, currency: Currency) -> Option<&dyn Gateway> {
+    pub fn of(&self, environment: Environment, currency: Currency) -> Option<&dyn Gateway> {
         self.named(match environment {
             Environment::Test => GatewayName::Sandbox,
             Environment::Live => live_gateway(currency).0,
@@ -126,7 +126,7 @@ impl Gateways {
     }
 
     /// The gateway of that name. `None` if this server has no credentials for it.
-    pub(crate) fn named(&self, name: GatewayName) -> Option<&dyn Gateway> {
+    pub fn named(&self, name: GatewayName) -> Option<&dyn Gateway> {
         match name {
             GatewayName::Sandbox => Some(&Sandbox),
             GatewayName::Bkash => self.bkash.as_ref().map(|bkash| bkash as &dyn Gateway),
@@ -135,12 +135,12 @@ impl Gateways {
     }
 
     /// Until when the mobile-money gateway's token is valid; requests one if necessary. `None` without that gateway.
-    pub(crate) async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
+    pub async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
         Some(self.bkash.as_ref()?.token_valid_until().await)
     }
 
     /// The gateway of an attempt. Without its credentials, the error says that nobody answers.
-    pub(crate) fn of_attempt(&self, attempt: &GatewayAttempt) -> Result<&dyn Gateway, GatewayError> {
+    pub fn of_attempt(&self, attempt: &GatewayAttempt) -> Result<&dyn Gateway, GatewayError> {
         let gateway = attempt.gateway;
         self.named(gateway).ok_or_else(|| {
             let what = "this server has no credentials for it".to_owned();
@@ -149,7 +149,7 @@ impl Gateways {
     }
 
     /// The card processor, which verifies its own events.
-    pub(crate) fn card_processor(&self) -> Result<&Stripe, EventFault> {
+    pub fn card_processor(&self) -> Result<&Stripe, EventFault> {
         self.stripe.as_ref().ok_or(EventFault::NoProcessor)
     }
 }

@@ -15,25 +15,22 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The outcome of a request to a gateway.
-pub(crate) struct Probe {
-    pub(crate) gateway: &'static str,
-    pub(crate) url: String,
+pub struct Probe {
+    pub gateway: &'static str,
+    pub url: String,
     /// The answer, or why there is none.
-    pub(crate) answer: Result<Answer, String>,
+    pub answer: Result<Answer, String>,
 }
 
 /// Any response, whatever its status.
-pub(crate) struct Answer {
-    pub(crate) took: Duration,
+pub struct Answer {
+    pub took: Duration,
     /// The gateway's clock, in whole seconds.
-    pub(crate) date: Option<SystemTime>,
+    pub date: Option<SystemTime>,
 }
 
 /// Sends a request to each configured gateway, through the proxy that payments use.
-pub(crate) async fn probe(
-    credentials: &Credentials,
-    proxy: Option<SecretString>,
-) -> Result<Vec<Probe>, GatewaySetupError> {
+pub async fn probe(credentials: &Credentials, proxy: Option<SecretString>) -> Result<Vec<Probe>, GatewaySetupError> {
     let proxy = proxy.map(GatewayProxy::new).transpose()?;
     let client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
     let client = proxy::by(client, proxy.as_ref())?.build()?;

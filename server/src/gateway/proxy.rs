@@ -8,7 +8,7 @@ use super::error::GatewaySetupError;
 
 /// A proxy's address. It may hold a password, so no error and no log shows it.
 #[derive(Debug)]
-pub(crate) struct GatewayProxy(SecretString);
+pub struct GatewayProxy(SecretString);
 
 impl GatewayProxy {
     pub(super) fn new(address: SecretString) -> Result<Self, GatewaySetupError> {
@@ -18,7 +18,7 @@ impl GatewayProxy {
         }
     }
 
-    pub(crate) fn has_password(address: &str) -> bool {
+    pub fn has_password(address: &str) -> bool {
         Url::parse(address).is_ok_and(|url| url.password().is_some())
     }
 }

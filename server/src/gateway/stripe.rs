@@ -23,7 +23,7 @@ use self::{
     refund::{RefundList, RefundState, StripeRefund},
     session::{PaymentIntent, Session},
 };
-pub(crate) use self::{event::EventAbout, refund::RefundFault};
+pub use self::{event::EventAbout, refund::RefundFault};
 use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
@@ -47,7 +47,7 @@ const REMEMBERED_EVENTS: usize = 10_000;
 /// How many pages of a payment's refunds are read to find one refund.
 const REFUND_PAGES: usize = 10;
 
-pub(crate) struct Stripe {
+pub struct Stripe {
     client: GatewayClient,
     credentials: StripeCredentials,
     events: Verifier,
@@ -183,13 +183,13 @@ impl Stripe {
     }
 
     /// Queries a refund. Returns its fault if it failed.
-    pub(crate) async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
+    pub async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
         let refund = self.retrieve::<StripeRefund>("retrieve refund", "refunds", id).await?;
         Ok(refund.fault())
     }
 
     /// Refuses a signature header that is malformed or whose time is not now: it fits no body.
-    pub(crate) fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventFault> {
+    pub fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventFault> {
         match self.events.verify_at(signature, b"", now.as_unix_seconds()) {
             Ok(_) | Err(Failure::SignatureMismatch) => Ok(()),
             Err(failure) => Err(failure.into()),
@@ -198,12 +198,7 @@ impl Stripe {
 
     /// Verifies an event's signature. Returns `None` if nothing follows: the event is not about a payment of this server, or
     /// is a duplicate.
-    pub(crate) fn event(
-        &self,
-        signature: &[u8],
-        body: &[u8],
-        now: Timestamp,
-    ) -> Result<Option<StripeEvent<'_>>, EventFault> {
+    pub fn event(&self, signature: &[u8], body: &[u8], now: Timestamp) -> Result<Option<StripeEvent<'_>>, EventFault> {
         let verified = self.events.verify_at(signature, body, now.as_unix_seconds())?;
         let Some(about) = EventAbout::read(verified.body()) else {
             tracing::debug!("a Stripe event is not about a payment of this server");
@@ -219,15 +214,15 @@ impl Stripe {
 }
 
 /// A verified event. First query its payment, then commit its claim.
-pub(crate) struct StripeEvent<'s> {
-    pub(crate) about: EventAbout,
+pub struct StripeEvent<'s> {
+    pub about: EventAbout,
     /// The claim on the event. If it is dropped uncommitted, the event may be processed again. `None` if too many events are
     /// remembered.
-    pub(crate) claimed: Option<Claimed<'s, MemoryClaims>>,
+    pub claimed: Option<Claimed<'s, MemoryClaims>>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum EventFault {
+pub enum EventFault {
     #[error("this server has no card processor configured")]
     NoProcessor,
     #[error("invalid signature: {0}")]

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::client_address::{TrustedProxies, network_of};
 
 /// The open connections of every client address. Its size is bounded by the number of open connections.
-pub(crate) struct ConnectionsByAddress {
+pub struct ConnectionsByAddress {
     at_most: usize,
     proxies: TrustedProxies,
     open: Open,
@@ -20,7 +20,7 @@ type Open = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl ConnectionsByAddress {
     /// Allows `at_most` connections per address, and any number from trusted proxies.
-    pub(crate) fn new(at_most: usize, proxies: TrustedProxies) -> Self {
+    pub fn new(at_most: usize, proxies: TrustedProxies) -> Self {
         Self { at_most, proxies, open: Arc::default() }
     }
 

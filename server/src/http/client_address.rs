@@ -9,10 +9,10 @@ use ipnet::IpNet;
 use warp::http::HeaderMap;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TrustedProxies(Vec<IpNet>);
+pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
-    pub(crate) fn new(networks: Vec<IpNet>) -> Self {
+    pub fn new(networks: Vec<IpNet>) -> Self {
         Self(networks)
     }
 

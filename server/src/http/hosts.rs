@@ -13,10 +13,10 @@ use crate::process::reach::{is_local_host, is_loopback};
 
 /// The hosts that a listener knows, besides loopback. `None` if other machines reach it: then it answers for any host.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hosts(Option<Vec<String>>);
+pub struct Hosts(Option<Vec<String>>);
 
 impl Hosts {
-    pub(crate) fn of(listen: SocketAddr, base_url: &str, named: &[String]) -> Self {
+    pub fn of(listen: SocketAddr, base_url: &str, named: &[String]) -> Self {
         if !is_loopback(listen.ip()) {
             return Self(None);
         }

@@ -35,7 +35,7 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// Maximum number of windows per table: 3,333 new addresses a second for a minute, in about 30 MB.
 const MAX_WINDOWS: usize = 200_000;
 
-pub(crate) struct RateLimits {
+pub struct RateLimits {
     keys: Limit<KeyId>,
     addresses: Limit<IpAddr>,
     proxies: TrustedProxies,
@@ -48,13 +48,13 @@ pub(crate) struct RateLimits {
 impl RateLimits {
     /// Allows `per_key` requests per minute per key and `per_address` per client address; 0 is no limit. `evicted` counts
     /// windows evicted early because their table was full.
-    pub(crate) fn new(per_key: u32, per_address: u32, proxies: TrustedProxies, evicted: &Counter) -> Self {
+    pub fn new(per_key: u32, per_address: u32, proxies: TrustedProxies, evicted: &Counter) -> Self {
         let (keys, addresses) = (Limit::new(per_key, evicted), Limit::new(per_address, evicted));
         Self { keys, addresses, proxies, begun: Instant::now(), failing_until: AtomicU64::new(0) }
     }
 
     /// Shares the limits with the other servers on a store, if it can have others.
-    pub(crate) fn share(&mut self, store: &Arc<Store>) {
+    pub fn share(&mut self, store: &Arc<Store>) {
         if store.request_counts().is_some() {
             self.keys.share("key", store);
             self.addresses.share("address", store);

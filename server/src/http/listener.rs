@@ -54,15 +54,15 @@ use super::{
 use crate::{metrics::Requests, process::budget::Budget, trace};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Maximum number of open connections; the next one waits to be accepted.
-    pub(crate) connections: usize,
+    pub connections: usize,
     /// How long a connection may take to send a request's head, and how long it may idle between requests.
-    pub(crate) head: Duration,
+    pub head: Duration,
     /// Time in which a client must take 16 KiB of its response, or all of it.
-    pub(crate) write: Duration,
+    pub write: Duration,
     /// How long requests in flight may take to finish on shutdown.
-    pub(crate) drain: Duration,
+    pub drain: Duration,
 }
 
 impl Default for Limits {
@@ -74,23 +74,23 @@ impl Default for Limits {
 /// Time after the start of a shutdown in which the rest of a request's head may arrive.
 const LAST_HEAD: Duration = Duration::from_secs(1);
 
-pub(crate) struct Listener {
+pub struct Listener {
     socket: TcpListener,
     limits: Limits,
 }
 
 impl Listener {
     /// Binds the socket; connections wait until [`serve`](Self::serve).
-    pub(crate) async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
+    pub async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         Ok(Self { socket: TcpListener::bind(address).await?, limits })
     }
 
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+    pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// Serves until `stop`, then lets requests in flight finish.
-    pub(crate) async fn serve(self, edge: Edge, stop: CancellationToken) {
+    pub async fn serve(self, edge: Edge, stop: CancellationToken) {
         let edge = Arc::new(edge);
         let permits = Arc::new(Semaphore::new(self.limits.connections));
         let connections = GracefulShutdown::new();
@@ -169,7 +169,7 @@ async fn cut_off(too_late: &CancellationToken, abort: &CancellationToken, work: 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The shared state that serves every connection's requests.
-pub(crate) struct Edge {
+pub struct Edge {
     routes: Routes,
     ids: RequestIds,
     limits: Arc<RateLimits>,
@@ -183,7 +183,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    pub(crate) fn new(server: &Arc<Server>, parts: Parts, addresses: ConnectionsByAddress, hosts: Hosts) -> Self {
+    pub fn new(server: &Arc<Server>, parts: Parts, addresses: ConnectionsByAddress, hosts: Hosts) -> Self {
         let (service, metrics) = (&server.services.lasting, server.metrics.requests.clone());
         Self {
             routes: routes(server, parts),
@@ -223,7 +223,7 @@ impl Edge {
     }
 
     #[cfg(feature = "simulation")]
-    pub(crate) async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
+    pub async fn serve_stream(self: Arc<Self>, peer: IpAddr, stream: tokio::io::DuplexStream) {
         let work = Work::new(Arc::clone(&self.input), peer);
         let service = service_fn(move |request| Arc::clone(&self).respond(peer, request, work.begin()));
         let mut http = http1::Builder::new();

@@ -27,19 +27,19 @@ task_local! {
 }
 
 /// Formats a line and adds the request of the task that writes it.
-pub(crate) struct WithRequest<F> {
+pub struct WithRequest<F> {
     format: F,
     is_json: bool,
 }
 
 impl<F> WithRequest<F> {
     /// Adds `request{id=… method=… path=…}` to a line of text.
-    pub(crate) fn text(format: F) -> Self {
+    pub fn text(format: F) -> Self {
         Self { format, is_json: false }
     }
 
     /// Adds the member `request` to a line that is a JSON object.
-    pub(crate) fn json(format: F) -> Self {
+    pub fn json(format: F) -> Self {
         Self { format, is_json: true }
     }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{cli::CommandError, process::reach::Reach};
 
-pub(crate) enum MetricsAt {
+pub enum MetricsAt {
     Main,
     Own(Listener),
     Nowhere,
@@ -26,7 +26,7 @@ impl MetricsAt {
     const CONNECTIONS: usize = 8;
 
     /// Binds the requested address. Without one, chooses the main listener of a local server, and none on a public one.
-    pub(crate) async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, CommandError> {
+    pub async fn of(requested: Option<SocketAddr>, reach: Reach, bounds: Limits) -> Result<Self, CommandError> {
         let Some(requested) = requested else {
             if reach == Reach::Local {
                 return Ok(Self::Main);
@@ -42,14 +42,14 @@ impl MetricsAt {
         Ok(Self::Own(listener))
     }
 
-    pub(crate) fn parts(&self) -> Parts {
+    pub fn parts(&self) -> Parts {
         match self {
             Self::Main => Parts::ApiAndMetrics,
             Self::Own(_) | Self::Nowhere => Parts::Api,
         }
     }
 
-    pub(crate) async fn serve(self, server: &Arc<Server>, named: &[String]) {
+    pub async fn serve(self, server: &Arc<Server>, named: &[String]) {
         let Self::Own(listener) = self else { return };
         let base_url = &server.services.lasting.settings.base_url;
         let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());

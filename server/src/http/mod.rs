@@ -50,15 +50,15 @@ mod webhooks;
 mod windows;
 mod work;
 
-pub(crate) use by_address::ConnectionsByAddress;
-pub(crate) use client_address::TrustedProxies;
-pub(crate) use hosts::Hosts;
-pub(crate) use limit::RateLimits;
-pub(crate) use listener::{Edge, Limits, Listener};
-pub(crate) use logged::WithRequest;
-pub(crate) use metrics_at::MetricsAt;
-pub(crate) use readiness::Readiness;
-pub(crate) use reference::Reference;
+pub use by_address::ConnectionsByAddress;
+pub use client_address::TrustedProxies;
+pub use hosts::Hosts;
+pub use limit::RateLimits;
+pub use listener::{Edge, Limits, Listener};
+pub use logged::WithRequest;
+pub use metrics_at::MetricsAt;
+pub use readiness::Readiness;
+pub use reference::Reference;
 #[cfg(feature = "simulation")]
-pub(crate) use routes::Parts;
-pub(crate) use server::Server;
+pub use routes::Parts;
+pub use server::Server;

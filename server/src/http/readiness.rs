@@ -13,7 +13,7 @@ use super::reply::ApiError;
 const EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
-pub(crate) struct Readiness(Mutex<Last>);
+pub struct Readiness(Mutex<Last>);
 
 #[derive(Default)]
 struct Last {

@@ -19,10 +19,10 @@ use crate::service::SANDBOX_KEY;
 pub(super) const DESCRIPTION: &str = include_str!("../../openapi.json");
 
 /// The pages under `/docs` by name, each in two forms: without the sandbox's key in its examples, and with it.
-pub(crate) struct Reference(HashMap<&'static str, [Bytes; 2]>);
+pub struct Reference(HashMap<&'static str, [Bytes; 2]>);
 
 impl Reference {
-    pub(crate) fn new(base_url: &str) -> Self {
+    pub fn new(base_url: &str) -> Self {
         let pages = GUIDES.iter().map(|guide| (guide.name, guide.render)).chain([("", page::render as Render)]);
         let rendered = |(name, render): (&'static str, Render)| {
             let page = [None, Some(SANDBOX_KEY)].map(|key| {

@@ -9,10 +9,10 @@ use crate::ambient::Ambient;
 /// Makes the ids of requests: `req_` and a random UUID.
 ///
 /// An id must be unique but may be guessed, so it needs no call to the operating system.
-pub(crate) struct RequestIds(Mutex<Rng>);
+pub struct RequestIds(Mutex<Rng>);
 
 impl RequestIds {
-    pub(crate) fn new(ambient: &dyn Ambient) -> Self {
+    pub fn new(ambient: &dyn Ambient) -> Self {
         Self(Mutex::new(Rng::with_seed(u64::from_ne_bytes(ambient.random()))))
     }
 

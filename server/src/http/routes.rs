@@ -105,7 +105,7 @@ pub(super) fn find(method: &Method, path: &str) -> Option<Found> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parts {
+pub enum Parts {
     /// All routes except `/metrics`.
     Api,
     ApiAndMetrics,
@@ -122,10 +122,10 @@ impl Parts {
     }
 }
 
-pub(crate) type Routes = BoxedFilter<(Response,)>;
+pub type Routes = BoxedFilter<(Response,)>;
 
 /// Builds the filter that handles requests. The listener has already found their routes.
-pub(crate) fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
+pub fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
     let respond = move |request: Request| async move {
         let head = Arc::clone(&request.head);
         match head.found.as_ref().filter(|found| parts.include(found.route)) {

@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 use super::{limit::RateLimits, readiness::Readiness, reference::Reference};
 use crate::{metrics::Metrics, service::Services};
 
-pub(crate) struct Server {
-    pub(crate) services: Arc<Services>,
-    pub(crate) limits: Arc<RateLimits>,
-    pub(crate) metrics: Metrics,
-    pub(crate) metrics_from: Arc<[IpNet]>,
-    pub(crate) readiness: Readiness,
-    pub(crate) reference: Arc<Reference>,
-    pub(crate) stopping: CancellationToken,
+pub struct Server {
+    pub services: Arc<Services>,
+    pub limits: Arc<RateLimits>,
+    pub metrics: Metrics,
+    pub metrics_from: Arc<[IpNet]>,
+    pub readiness: Readiness,
+    pub reference: Arc<Reference>,
+    pub stopping: CancellationToken,
 }

@@ -24,7 +24,7 @@ use crate::{
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 /// Starts the log of a server with its format, or of a command.
-pub(crate) fn start(server: Option<LogFormat>) -> Result<(), CommandError> {
+pub fn start(server: Option<LogFormat>) -> Result<(), CommandError> {
     let log = tracing_subscriber::fmt().with_env_filter(filter(env::var_os("PAYMENTS_LOG"))?).with_writer(|| Lines);
     // The subscriber would report a failed write on the same stream, and panic if that fails too. The server must
     // survive a full disk or a closed pipe, so drop the line instead.

@@ -13,26 +13,26 @@ use payments_core::text::is_hidden;
 use serde::Serialize;
 
 /// The standard output. When its reader has gone, such as `head`, the rest is dropped: that is no failure.
-pub(crate) struct Output {
+pub struct Output {
     out: io::Stdout,
     is_closed: bool,
 }
 
 impl Output {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { out: io::stdout(), is_closed: false }
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
+    pub fn line(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
         self.text(format!("{}\n", visible(&line.to_string())).as_bytes())
     }
 
     /// Prints rows under the names of their columns, and nothing if there are none.
-    pub(crate) fn table(&mut self, columns: &str, rows: impl Iterator<Item = String>) -> io::Result<()> {
+    pub fn table(&mut self, columns: &str, rows: impl Iterator<Item = String>) -> io::Result<()> {
         let mut rows = rows.peekable();
         if rows.peek().is_some() {
             self.line(format_args!("{columns}"))?;
@@ -40,12 +40,12 @@ impl Output {
         rows.try_for_each(|row| self.line(format_args!("{row}")))
     }
 
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+    pub fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         self.text(format!("{}\n", visible_json(&serde_json::to_string(value)?)).as_bytes())
     }
 
     /// Prints a text of this program, or a question without the end of its line.
-    pub(crate) fn text(&mut self, text: &[u8]) -> io::Result<()> {
+    pub fn text(&mut self, text: &[u8]) -> io::Result<()> {
         if self.is_closed {
             return Ok(());
         }
@@ -60,25 +60,25 @@ impl Output {
 }
 
 /// Whether nobody can read the standard output: it is /dev/null, which also replaces one that is closed.
-pub(crate) fn is_discarded() -> bool {
+pub fn is_discarded() -> bool {
     let of_output = || File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata();
     let device = |found: io::Result<fs::Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
     device(of_output()).is_some_and(|own| device(fs::metadata("/dev/null")) == Some(own))
 }
 
 /// A cell of a row whose cells are separated by spaces: in quotes if it is empty or has spaces.
-pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+pub fn cell(text: &str) -> Cow<'_, str> {
     let is_plain = !text.is_empty() && !text.contains(|char: char| char.is_whitespace() || char == '"');
     if is_plain { text.into() } else { format!("{text:?}").into() }
 }
 
 /// A text in which a terminal shows all it has.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, char| escaped.extend(char.escape_default()))
 }
 
 /// The same of a line of the log, whose formatter writes colours.
-pub(crate) fn visible_with_colours(line: &str) -> Cow<'_, str> {
+pub fn visible_with_colours(line: &str) -> Cow<'_, str> {
     let Some((first, rest)) = line.split_once('\u{1b}') else { return visible(line) };
     let mut shown = visible(first).into_owned();
     for part in rest.split('\u{1b}') {
@@ -91,7 +91,7 @@ pub(crate) fn visible_with_colours(line: &str) -> Cow<'_, str> {
 }
 
 /// The same of JSON, which stays the same value.
-pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
+pub fn visible_json(json: &str) -> Cow<'_, str> {
     escaped(json, |escaped, char| {
         for unit in char.encode_utf16(&mut [0; 2]) {
             // Writing to a string does not fail.

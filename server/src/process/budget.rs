@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::metrics::BudgetMetrics;
 
-pub(crate) struct Budget<K> {
+pub struct Budget<K> {
     shares: Mutex<Shares<K>>,
     metrics: BudgetMetrics,
 }
@@ -24,20 +24,20 @@ struct Shares<K> {
 
 impl<K: Clone + Eq + Hash> Budget<K> {
     /// A budget of `at_most`, shown by these metrics.
-    pub(crate) fn new(at_most: i64, metrics: BudgetMetrics) -> Arc<Self> {
+    pub fn new(at_most: i64, metrics: BudgetMetrics) -> Arc<Self> {
         // Several budgets may share one metric.
         metrics.at_most.inc_by(at_most);
         Arc::new(Self { shares: Mutex::new(Shares { free: at_most, held: HashMap::new() }), metrics })
     }
 
     /// Takes an amount. `None` if it exceeds the holder's share.
-    pub(crate) fn take(self: &Arc<Self>, holder: &K, amount: i64) -> Option<Held<K>> {
+    pub fn take(self: &Arc<Self>, holder: &K, amount: i64) -> Option<Held<K>> {
         let mut held = Held { budget: Arc::clone(self), holder: holder.clone(), amount: 0 };
         held.grow_to(amount).then_some(held)
     }
 
     /// Takes an amount even if it exceeds the holder's share, for work that can no longer be refused.
-    pub(crate) fn force(self: &Arc<Self>, holder: &K, amount: i64) -> Held<K> {
+    pub fn force(self: &Arc<Self>, holder: &K, amount: i64) -> Held<K> {
         self.shares.lock().add(holder, amount);
         self.metrics.held.inc_by(amount);
         Held { budget: Arc::clone(self), holder: holder.clone(), amount }
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
 }
 
 /// A part of a budget. Dropping it gives the part back.
-pub(crate) struct Held<K: Clone + Eq + Hash> {
+pub struct Held<K: Clone + Eq + Hash> {
     budget: Arc<Budget<K>>,
     holder: K,
     amount: i64,
@@ -70,7 +70,7 @@ pub(crate) struct Held<K: Clone + Eq + Hash> {
 
 impl<K: Clone + Eq + Hash> Held<K> {
     /// Grows the part to `amount`. Returns false and changes nothing if that exceeds the holder's share.
-    pub(crate) fn grow_to(&mut self, amount: i64) -> bool {
+    pub fn grow_to(&mut self, amount: i64) -> bool {
         let more = amount - self.amount;
         if more <= 0 {
             return true;
@@ -89,7 +89,7 @@ impl<K: Clone + Eq + Hash> Held<K> {
     }
 
     /// Gives some of the part back, so that `amount` remains.
-    pub(crate) fn shrink_to(&mut self, amount: i64) {
+    pub fn shrink_to(&mut self, amount: i64) {
         let less = self.amount - amount;
         if less > 0 {
             self.budget.shares.lock().add(&self.holder, -less);

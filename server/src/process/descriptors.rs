@@ -16,22 +16,22 @@ const MAX_PINGS: usize = 128;
 const MAX_DELIVERIES: usize = 1024;
 /// The sandbox of a public server gets one of this many parts of the requests to endpoints, but at least one request.
 const SANDBOX_PART: usize = 16;
-pub(crate) const DEFAULT_CONNECTIONS: usize = 4096;
+pub const DEFAULT_CONNECTIONS: usize = 4096;
 /// Default of `--max-connections-per-address`. Many phones share their carrier's address: 40 browsers open 6 connections
 /// each. One address gets a sixteenth of 4096.
 const DEFAULT_PER_ADDRESS: usize = 256;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shares {
-    pub(crate) connections: usize,
-    pub(crate) deliveries: usize,
-    pub(crate) pings: usize,
+pub struct Shares {
+    pub connections: usize,
+    pub deliveries: usize,
+    pub pings: usize,
     /// Open connections to endpoints that may be reused.
-    pub(crate) reusable: usize,
+    pub reusable: usize,
 }
 
 /// Raises the soft limit to the hard one. Returns the resulting limit.
-pub(crate) fn raise_limit() -> usize {
+pub fn raise_limit() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit { current: limit.maximum, ..limit };
@@ -45,7 +45,7 @@ pub(crate) fn raise_limit() -> usize {
 
 /// Divides `limit` descriptors: `RESERVED` for the server itself, at most a quarter of the rest for webhook requests, the
 /// same number for test pings and reusable connections to endpoints and gateways, and the others for clients.
-pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, CommandError> {
+pub fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, CommandError> {
     if limit < MIN_LIMIT {
         return Err(format!(
             "this process may open only {limit} files and sockets, and the server needs {MIN_LIMIT}; raise `ulimit -n`"
@@ -74,7 +74,7 @@ pub(crate) fn divide(limit: usize, asked: Option<u32>) -> Result<Shares, Command
 
 impl Shares {
     /// If there is a sandbox, moves its share of the requests to endpoints out of this one.
-    pub(crate) fn divided(self, has_sandbox: bool) -> (Self, Option<Self>) {
+    pub fn divided(self, has_sandbox: bool) -> (Self, Option<Self>) {
         if !has_sandbox {
             return (self, None);
         }
@@ -91,7 +91,7 @@ impl Shares {
 }
 
 /// How many of `connections` one address may have. `Some(0)` means no limit.
-pub(crate) fn per_address(connections: usize, asked: Option<u32>) -> usize {
+pub fn per_address(connections: usize, asked: Option<u32>) -> usize {
     match asked {
         Some(0) => usize::MAX,
         Some(asked) => usize::try_from(asked).unwrap_or(usize::MAX),

@@ -14,17 +14,17 @@ use rustix::{fs::Mode, process::umask};
 const OTHERS: u32 = 0o077;
 
 /// Restricts every file that this process creates to mode 0600, and every directory to 0700.
-pub(crate) fn keep_to_owner() {
+pub fn keep_to_owner() {
     umask(Mode::from_raw_mode(OTHERS));
 }
 
 /// Lets others read the files that this process creates.
-pub(crate) fn share_with_others() {
+pub fn share_with_others() {
     umask(Mode::from_raw_mode(0o022));
 }
 
 /// The files below a directory that other users can read. Skips a directory that they cannot enter.
-pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mode = fs::metadata(directory)?.permissions().mode();
     let mut found = Vec::new();
     if mode & OTHERS == 0 {
@@ -43,7 +43,7 @@ pub(crate) fn readable_by_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Logs a warning if other users can read files of a data directory.
-pub(crate) fn warn_of_readable(directory: &Path) {
+pub fn warn_of_readable(directory: &Path) {
     match readable_by_others(directory).as_deref() {
         Ok([]) => {}
         Ok(found @ [first, ..]) => {

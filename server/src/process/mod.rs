@@ -1,8 +1,8 @@
 //! The process and what it shares: its user, files, network and memory.
 
-pub(crate) mod budget;
-pub(crate) mod descriptors;
-pub(crate) mod file_modes;
-pub(crate) mod owner;
-pub(crate) mod poll;
-pub(crate) mod reach;
+pub mod budget;
+pub mod descriptors;
+pub mod file_modes;
+pub mod owner;
+pub mod poll;
+pub mod reach;

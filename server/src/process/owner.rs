@@ -20,7 +20,7 @@ use crate::{cli::CommandError, log, store::embedded};
 
 /// If root runs this process, makes it act as the owner of these directories. Call it before any other thread starts: a
 /// thread has its own user, which it inherits from the thread that starts it.
-pub(crate) fn act_as_owner_of(directories: &[&Path]) -> Result<(), CommandError> {
+pub fn act_as_owner_of(directories: &[&Path]) -> Result<(), CommandError> {
     if !geteuid().is_root() {
         return Ok(());
     }
@@ -57,7 +57,7 @@ fn owner_of(directory: &Path) -> Option<(u32, u32)> {
 }
 
 /// Returns a function that gives a replacement of this directory, with its contents, to this directory's owner.
-pub(crate) fn keep_owner(directory: &Path) -> impl FnOnce(&Path) -> io::Result<()> + use<> {
+pub fn keep_owner(directory: &Path) -> impl FnOnce(&Path) -> io::Result<()> + use<> {
     let owner = fs::metadata(directory).ok().map(|found| (found.uid(), found.gid()));
     move |made| match owner {
         Some((user, group)) if user != geteuid().as_raw() => give(made, user, group),

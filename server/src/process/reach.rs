@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use url::{Host, Url};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub enum Reach {
     /// Only programs of this machine can reach it: the base URL and the listener are both loopback.
     Local,
     /// Other machines can reach it, perhaps through a proxy.
@@ -17,7 +17,7 @@ pub(crate) enum Reach {
 
 impl Reach {
     /// Decides by the URL that customers are given and the address that the server listens on.
-    pub(crate) fn of(base_url: &str, listen: SocketAddr) -> Self {
+    pub fn of(base_url: &str, listen: SocketAddr) -> Self {
         let is_local_url = Url::parse(base_url).is_ok_and(|url| match url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => is_loopback(address.into()),
@@ -29,7 +29,7 @@ impl Reach {
 }
 
 /// Whether a name is `localhost` or one of its subdomains, which always mean this machine (RFC 6761, section 6.3).
-pub(crate) fn is_local_name(name: &str) -> bool {
+pub fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').as_bytes();
     let Some((before, last)) = name.split_at_checked(name.len().wrapping_sub(LOCALHOST.len())) else { return false };
     last.eq_ignore_ascii_case(LOCALHOST) && before.last().is_none_or(|byte| *byte == b'.')
@@ -38,12 +38,12 @@ pub(crate) fn is_local_name(name: &str) -> bool {
 const LOCALHOST: &[u8] = b"localhost";
 
 /// Whether a name, or an address without brackets, means this machine.
-pub(crate) fn is_local_host(host: &str) -> bool {
+pub fn is_local_host(host: &str) -> bool {
     host.parse().map_or_else(|_| is_local_name(host), is_loopback)
 }
 
 /// Whether an address means this machine, also as an IPv4 address in IPv6.
-pub(crate) fn is_loopback(address: IpAddr) -> bool {
+pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 

@@ -39,7 +39,7 @@ const LAST_USES: Duration = Duration::from_secs(30);
 const REMOVALS: usize = 100;
 
 /// A place for disposable stores. One of them is present.
-pub(crate) struct Disposable {
+pub struct Disposable {
     directory: PathBuf,
     max_bytes: u64,
     /// The sandbox's workspace, which every new store gets.
@@ -49,7 +49,7 @@ pub(crate) struct Disposable {
 }
 
 /// A disposable store that is open.
-pub(crate) struct Present {
+pub struct Present {
     /// Each user of the store has a handle. The store stays open for it, even if another store replaces it.
     store: EmbeddedStore,
     closing: Closing,
@@ -60,7 +60,7 @@ pub(crate) struct Present {
 impl Disposable {
     /// Opens the store that an earlier run left in a directory. Begins a new one if that store is due for replacement or does
     /// not open. Removes all others. Fails if another server uses the directory.
-    pub(crate) async fn open(
+    pub async fn open(
         directory: PathBuf,
         max_bytes: u64,
         workspace: Workspace,
@@ -92,12 +92,12 @@ impl Disposable {
     }
 
     /// The developer whose records this store is for.
-    pub(crate) fn developer(&self) -> &DeveloperId {
+    pub fn developer(&self) -> &DeveloperId {
         &self.workspace.developer_id
     }
 
     /// Waits until a store is due for replacement, and begins the next one.
-    pub(crate) async fn next(&self, present: &Present) -> Present {
+    pub async fn next(&self, present: &Present) -> Present {
         let mut ticks = interval(EVERY);
         loop {
             ticks.tick().await;
@@ -121,7 +121,7 @@ impl Disposable {
     }
 
     /// Removes the stores of an earlier run, on a server that has no disposable store now.
-    pub(crate) fn remove_left(directory: &Path) -> io::Result<()> {
+    pub fn remove_left(directory: &Path) -> io::Result<()> {
         match fs::remove_dir_all(directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -153,12 +153,12 @@ impl Present {
         Ok(present)
     }
 
-    pub(crate) fn store(&self) -> Arc<Store> {
+    pub fn store(&self) -> Arc<Store> {
         self.store.store()
     }
 
     /// Closes the store of a stopping server when nobody uses it any more.
-    pub(crate) fn close(self) {
+    pub fn close(self) {
         self.close_within(LAST_USES);
     }
 
@@ -175,7 +175,7 @@ impl Present {
     }
 
     /// Removes the store when nobody uses it any more. If its journal vanished earlier, its engine would stop the process.
-    pub(crate) fn remove(self) {
+    pub fn remove(self) {
         let directory = self.directory.clone();
         self.close_within(Duration::MAX);
         remove_directory(&directory);

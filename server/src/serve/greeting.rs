@@ -8,12 +8,12 @@ use crate::store::Location;
 
 #[derive(Template)]
 #[template(path = "greeting.txt")]
-pub(crate) struct Greeting<'g> {
-    pub(crate) base_url: &'g str,
-    pub(crate) data: Location,
+pub struct Greeting<'g> {
+    pub base_url: &'g str,
+    pub data: Location,
     /// Each gateway of live payments, with its mode.
-    pub(crate) gateways: Vec<String>,
-    pub(crate) sandbox_key: Option<&'static str>,
+    pub gateways: Vec<String>,
+    pub sandbox_key: Option<&'static str>,
 }
 
 impl Greeting<'_> {

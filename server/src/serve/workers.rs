@@ -11,11 +11,7 @@ use crate::{
 };
 
 /// The workers of the lasting service. They run until they are cancelled.
-pub(crate) fn of(
-    service: &Arc<Service>,
-    dispatcher: &Arc<Dispatcher>,
-    metrics: &Metrics,
-) -> [BoxFuture<'static, ()>; 9] {
+pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 9] {
     let [expiry, request_log, held_up, dispatching, fan_out, retries] = of_sandbox(service, dispatcher, metrics);
     [
         expiry,
@@ -32,7 +28,7 @@ pub(crate) fn of(
 
 /// The workers of a sandbox's service. It calls no gateway, its keys are in the lasting store, and its records are dropped
 /// with their store.
-pub(crate) fn of_sandbox(
+pub fn of_sandbox(
     service: &Arc<Service>,
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,

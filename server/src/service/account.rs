@@ -15,7 +15,7 @@ use crate::{
 
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
-    pub(crate) async fn account(&self, caller: &Caller) -> Result<Account> {
+    pub async fn account(&self, caller: &Caller) -> Result<Account> {
         let workspace = self.directory.workspace(caller.workspace_id.as_str()).await?;
         let (balances, volume) = self.totals(caller).await?;
         Ok(Account {
@@ -33,7 +33,7 @@ impl Service {
         })
     }
 
-    pub(crate) async fn balance(&self, caller: &Caller) -> Result<Balances> {
+    pub async fn balance(&self, caller: &Caller) -> Result<Balances> {
         Ok(self.totals(caller).await?.0)
     }
 
@@ -55,13 +55,13 @@ impl Service {
     }
 
     /// The developer's apps, oldest first.
-    pub(crate) async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>> {
+    pub async fn apps(&self, caller: &Caller) -> Result<Vec<DeveloperApp>> {
         let apps = self.directory.store.apps(&owner_of(&caller.scope.developer_id)).await?;
         Ok(apps.into_iter().map(|app| app.app).collect())
     }
 
     /// Reads the metrics that the server computes only on request.
-    pub(crate) async fn observe(&self) -> Result<Observed> {
+    pub async fn observe(&self) -> Result<Observed> {
         let mut payments = BTreeMap::<_, u64>::new();
         let gauges = self.store.gauges().await?;
         for (environment, status, count) in gauges.payments {
@@ -82,7 +82,7 @@ impl Service {
     }
 
     /// Fails if the store cannot be read, or may not be written.
-    pub(crate) async fn is_ready(&self) -> Result<()> {
+    pub async fn is_ready(&self) -> Result<()> {
         let unknown = PaymentId::new(Slot::FIRST, self.ambient.now(), [0; RANDOM_BYTES]);
         self.store.session(&unknown).await?;
         Ok(self.store.prove_readiness().await?)

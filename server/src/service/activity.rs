@@ -9,7 +9,7 @@ use crate::domain::DayTotals;
 
 impl Service {
     /// The activity of the last `days` days, with today, in the key's environment.
-    pub(crate) async fn activity(&self, caller: &Caller, days: u16) -> Result<Activity> {
+    pub async fn activity(&self, caller: &Caller, days: u16) -> Result<Activity> {
         let until = Day::of(self.ambient.now());
         let since = until.minus(days.saturating_sub(1));
         let bdt = self.store.days(&caller.scope, Currency::Bdt, since..=until).await?;

@@ -31,7 +31,7 @@ const MAX_TEXT_BYTES: usize = 500;
 /// A command from the command line. Records are named by their ids, workspaces also by their names.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
-pub(crate) enum AdminRequest {
+pub enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
     CreateWorkspace { name: String },
     /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything. Older servers know only
@@ -105,7 +105,7 @@ pub(crate) enum AdminRequest {
 
 impl AdminRequest {
     /// Whether the reply contains a key, which cannot be shown again.
-    pub(crate) fn shows_key(&self) -> bool {
+    pub fn shows_key(&self) -> bool {
         matches!(self, Self::CreateKey { .. } | Self::RotateKey { .. })
     }
 }
@@ -113,7 +113,7 @@ impl AdminRequest {
 /// The reply to an [`AdminRequest`].
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-pub(crate) enum AdminReply {
+pub enum AdminReply {
     /// The created workspace.
     Workspace { id: String, developer_id: String, name: String },
     /// The created key. The server shows it once and does not store it.
@@ -156,31 +156,31 @@ pub(crate) enum AdminReply {
 /// A row of `keys list`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct KeyRow {
-    pub(crate) id: String,
-    pub(crate) workspace: String,
-    pub(crate) environment: Environment,
-    pub(crate) last4: String,
-    pub(crate) created_at: Timestamp,
-    pub(crate) revoked_at: Option<Timestamp>,
+pub struct KeyRow {
+    pub id: String,
+    pub workspace: String,
+    pub environment: Environment,
+    pub last4: String,
+    pub created_at: Timestamp,
+    pub revoked_at: Option<Timestamp>,
     /// The developer app that the key is bound to.
-    pub(crate) app: Option<AppId>,
+    pub app: Option<AppId>,
     /// Whether it sees only the payments of that app.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) only_its_app: bool,
-    pub(crate) name: Option<String>,
+    pub only_its_app: bool,
+    pub name: Option<String>,
     /// The permissions of the key; `None` for all.
-    pub(crate) scopes: Option<Vec<Permission>>,
-    pub(crate) expires_at: Option<Timestamp>,
+    pub scopes: Option<Vec<Permission>>,
+    pub expires_at: Option<Timestamp>,
     /// When the key was last used, to the minute.
-    pub(crate) last_used_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
     /// The key that replaces this one, if this one still works until it expires.
-    pub(crate) replaced_by: Option<KeyId>,
+    pub replaced_by: Option<KeyId>,
 }
 
 impl Service {
     /// Runs a command from the command line on a running server.
-    pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
+    pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let reply = self.directory.administer(&self.gateways, request).await;
         self.fan_out.notify();
         reply
@@ -189,7 +189,7 @@ impl Service {
 
 impl Directory {
     /// Runs a command from the command line. These are the gateways that it may ask about payments.
-    pub(crate) async fn administer(&self, gateways: &Gateways, request: AdminRequest) -> AdminReply {
+    pub async fn administer(&self, gateways: &Gateways, request: AdminRequest) -> AdminReply {
         self.run(gateways, request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
     }
 

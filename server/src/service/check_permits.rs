@@ -25,7 +25,7 @@ const OF_A_DEVELOPER: usize = AT_A_GATEWAY / 2;
 /// A developer's payments at one gateway. A currency has one gateway.
 type Own = (Currency, DeveloperId);
 
-pub(crate) struct CheckPermits {
+pub struct CheckPermits {
     claims: Arc<Budget<DeveloperId>>,
     bdt: Arc<Semaphore>,
     usd: Arc<Semaphore>,
@@ -41,7 +41,7 @@ pub(super) struct CheckPermit {
 
 impl CheckPermits {
     /// The metrics show the claims.
-    pub(crate) fn new(metrics: &BudgetMetrics) -> Self {
+    pub fn new(metrics: &BudgetMetrics) -> Self {
         let permits = || Arc::new(Semaphore::new(AT_A_GATEWAY));
         Self {
             claims: Budget::new(i64::try_from(CLAIMS).unwrap_or(i64::MAX), metrics.clone()),

@@ -15,26 +15,26 @@ use crate::{
 const DEMO_TTL_SECONDS: u32 = 3600;
 
 /// A checkout session, with fields that only the checkout page may show.
-pub(crate) struct CheckoutView {
-    pub(crate) session: CheckoutSession,
-    pub(crate) brand: Brand,
+pub struct CheckoutView {
+    pub session: CheckoutSession,
+    pub brand: Brand,
     /// The merchant's reference, if the merchant gave one.
-    pub(crate) order: Option<String>,
+    pub order: Option<String>,
     /// How many seconds are left to pay; `None` if the session has expired.
-    pub(crate) seconds_left: Option<i64>,
-    pub(crate) receipt: Option<Receipt>,
+    pub seconds_left: Option<i64>,
+    pub receipt: Option<Receipt>,
     /// The shop's URL for the returning customer. It depends on the payment's status.
-    pub(crate) return_url: String,
+    pub return_url: String,
     /// The gateway's page, while the payment is processing.
-    pub(crate) customer_url: Option<String>,
+    pub customer_url: Option<String>,
 }
 
 /// What the page shows only if the payment is paid.
-pub(crate) struct Receipt {
-    pub(crate) paid_at: Timestamp,
-    pub(crate) method: Option<PaymentMethod>,
+pub struct Receipt {
+    pub paid_at: Timestamp,
+    pub method: Option<PaymentMethod>,
     /// The sum of all refunds and the time of the last one.
-    pub(crate) refunded: Option<(Amount, Timestamp)>,
+    pub refunded: Option<(Amount, Timestamp)>,
 }
 
 impl Receipt {
@@ -45,7 +45,7 @@ impl Receipt {
 }
 
 impl Service {
-    pub(crate) async fn checkout_view(&self, id: &str) -> Result<CheckoutView> {
+    pub async fn checkout_view(&self, id: &str) -> Result<CheckoutView> {
         let session = self.session(id).await?;
         let now = self.ambient.now();
         let has_expired = self.expired(&session, now).is_some();
@@ -98,7 +98,7 @@ impl Service {
     }
 
     /// Whether the shop has an endpoint that gets this payment's `payment.completed`.
-    pub(crate) async fn tells_shop(&self, id: &PaymentId) -> Result<bool> {
+    pub async fn tells_shop(&self, id: &PaymentId) -> Result<bool> {
         let payment = self.session(id.as_str()).await?.payment;
         let scope = Scope { developer_id: payment.developer_id, environment: payment.environment };
         let endpoints = self.store.endpoints(&scope, None, self.settings.max_webhook_endpoints).await?;
@@ -107,7 +107,7 @@ impl Service {
     }
 
     /// Creates a test session in the sandbox workspace. Needs no API key.
-    pub(crate) async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout> {
+    pub async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout> {
         check_amount(demo.params.amount, demo.params.currency)?;
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
@@ -140,11 +140,11 @@ impl Service {
     }
 
     /// Cancels a live payment whose customer goes back to the shop. Refuses while an attempt can be paid.
-    pub(crate) async fn leave(&self, id: &str) -> Result<()> {
+    pub async fn leave(&self, id: &str) -> Result<()> {
         self.end(id, Cause::CustomerLeft).await.map(drop)
     }
 
-    pub(crate) async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation> {
+    pub async fn simulate(&self, id: &str, simulate: Simulate) -> Result<Simulation> {
         Ok(Simulation::of(&self.end(id, Cause::Simulated(simulate.outcome)).await?))
     }
 

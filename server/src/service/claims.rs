@@ -46,7 +46,7 @@ const LEASE_MARGIN: Duration = Duration::from_secs(10);
 const WAKE_UPS: usize = 64;
 
 /// Tells waiting requests of this process when a claim ends, and limits the effects in progress.
-pub(crate) struct Claims {
+pub struct Claims {
     ended: [Notify; WAKE_UPS],
     pings: Arc<Budget<DeveloperId>>,
     refunds: Arc<Budget<DeveloperId>>,
@@ -61,7 +61,7 @@ pub(super) enum Effect {
 
 impl Claims {
     /// The metrics show the effects in progress.
-    pub(crate) fn new(metrics: &BudgetMetrics) -> Self {
+    pub fn new(metrics: &BudgetMetrics) -> Self {
         let permits = || Budget::new(MAX_IN_PROGRESS, metrics.clone());
         Self { ended: std::array::from_fn(|_| Notify::new()), pings: permits(), refunds: permits() }
     }

@@ -17,15 +17,15 @@ use crate::{
 
 /// A customer's return from the gateway. Only the gateway's own answer changes the payment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Return {
-    pub(crate) hint: Hint,
+pub struct Return {
+    pub hint: Hint,
     /// The attempt from which the customer returns, if the return names one.
-    pub(crate) attempt: Option<String>,
+    pub attempt: Option<String>,
 }
 
 /// What a customer's return says about its attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Hint {
+pub enum Hint {
     #[default]
     None,
     Approved,
@@ -51,7 +51,7 @@ enum Step {
 
 impl Service {
     /// Queries the gateway about a payment and does what follows. Returns the payment afterwards.
-    pub(crate) async fn confirm(&self, id: &PaymentId, back: &Return) -> Result<Payment> {
+    pub async fn confirm(&self, id: &PaymentId, back: &Return) -> Result<Payment> {
         retry_on_conflict(|| async {
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
             if !awaits_gateway(&session) {

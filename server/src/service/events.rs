@@ -12,7 +12,7 @@ const MAX_EXAMINED: usize = 1000;
 
 impl Service {
     /// A part of the list, oldest first.
-    pub(crate) async fn events(&self, caller: &Caller, query: &EventQuery) -> Result<EventPage<RawJson>> {
+    pub async fn events(&self, caller: &Caller, query: &EventQuery) -> Result<EventPage<RawJson>> {
         if let Some(payment) = &query.payment {
             return self.events_of_payment(caller, payment, query).await;
         }
@@ -38,7 +38,7 @@ impl Service {
         Ok(page(items, chosen))
     }
 
-    pub(crate) async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson> {
+    pub async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson> {
         let id: EventId = id.parse().map_err(|_| NO_EVENT)?;
         let payment = self.store.payment_of_event(&caller.scope, &id).await?.ok_or(NO_EVENT)?;
         let events = self.store.events_of(&caller.scope, &[payment]).await?;

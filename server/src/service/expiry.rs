@@ -14,7 +14,7 @@ const BATCH_SIZE: usize = 200;
 
 impl Service {
     /// Expires sessions when they are due. Runs forever.
-    pub(crate) async fn expire_sessions(self: Arc<Self>) {
+    pub async fn expire_sessions(self: Arc<Self>) {
         poll(POLL_INTERVAL, || async {
             if let Err(error) = self.expire_some().await {
                 tracing::error!(%error, "could not expire sessions; trying again");

@@ -37,7 +37,7 @@ impl Watch {
 
 impl Service {
     /// Replans delayed work, forever.
-    pub(crate) async fn plan_held_up_work(self: Arc<Self>) {
+    pub async fn plan_held_up_work(self: Arc<Self>) {
         let mut watch = Watch { seen: self.ambient.now(), at: Instant::now() };
         // The time up to which each queue was read; `None` at its end.
         let mut looked_at = QUEUES.map(|queue| (queue, Some(watch.seen)));

@@ -12,7 +12,7 @@ use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
 use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Write};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IdempotentRequest {
+pub struct IdempotentRequest {
     key: IdempotencyKey,
     /// The body's [fingerprint](canonical::fingerprint).
     fingerprint: String,
@@ -21,14 +21,14 @@ pub(crate) struct IdempotentRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) body: RawJson,
+pub struct Answer {
+    pub body: RawJson,
     /// Whether this is the stored response of an earlier request with the same key.
-    pub(crate) replayed: bool,
+    pub replayed: bool,
 }
 
 impl Answer {
-    pub(crate) fn fresh(body: RawJson) -> Self {
+    pub fn fresh(body: RawJson) -> Self {
         Self { body, replayed: false }
     }
 }
@@ -36,7 +36,7 @@ impl Answer {
 impl IdempotentRequest {
     /// A request with this method, path and body. The path is the route with its parameter; `text` is the `Idempotency-Key`
     /// header.
-    pub(crate) fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
+    pub fn new(scope: &Scope, method: &str, path: &str, text: &str, body: &Bytes) -> Self {
         Self {
             key: IdempotencyKey::new(scope, method, path, text),
             fingerprint: canonical::fingerprint(body),
@@ -110,7 +110,7 @@ impl Records<'_> {
 
 impl Service {
     /// The stored response of this request, if there is one. It is durable, so it is final.
-    pub(crate) async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>> {
+    pub async fn replay(&self, request: &IdempotentRequest) -> Result<Option<Answer>> {
         let stored = self.store.stored_response(&request.key).await?;
         stored
             .filter(|it| StoredResponse::is_fresh_at(it.created_at, self.ambient.now()))

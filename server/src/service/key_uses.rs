@@ -24,7 +24,7 @@ const KEYS_AT_A_TIME: usize = 64;
 
 /// The keys used since the last write, and the keys used lately.
 #[derive(Default)]
-pub(crate) struct KeyUses(Mutex<Uses>);
+pub struct KeyUses(Mutex<Uses>);
 
 #[derive(Default)]
 struct Uses {
@@ -76,7 +76,7 @@ fn minute_of(at: Timestamp) -> Timestamp {
 
 impl Service {
     /// Stores the last use of each key once a minute. Never returns.
-    pub(crate) async fn store_key_uses(self: Arc<Self>) {
+    pub async fn store_key_uses(self: Arc<Self>) {
         loop {
             sleep(EVERY).await;
             let uses = stream::iter(self.key_uses.take(self.ambient.now()));

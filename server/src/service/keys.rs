@@ -8,7 +8,7 @@ use super::{Directory, Refused, Result, Service};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
 
 /// The public test key of the sandbox workspace.
-pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
+pub const SANDBOX_KEY: &str = "sk_test_demo";
 /// Longer than any valid key. The server does not hash a longer text.
 const MAX_KEY_BYTES: usize = 256;
 const KEY_RANDOM_BYTES: usize = 24;
@@ -26,12 +26,12 @@ pub(super) struct KeyLimits {
 }
 
 /// An authenticated caller: the record of its API key.
-pub(crate) type Caller = Arc<ApiKey>;
+pub type Caller = Arc<ApiKey>;
 
 impl Service {
     /// Authenticates a key. Returns `None` for an unknown or revoked key, and for the sandbox's key if the sandbox is off.
     /// Refuses an expired key.
-    pub(crate) async fn caller(&self, key: &str) -> Result<Option<Caller>> {
+    pub async fn caller(&self, key: &str) -> Result<Option<Caller>> {
         if key.len() > MAX_KEY_BYTES || (key == SANDBOX_KEY && !self.settings.has_sandbox) {
             return Ok(None);
         }
@@ -54,12 +54,12 @@ impl Service {
     }
 
     /// Whether this server remembers that the key worked lately. Does not ask the store.
-    pub(crate) fn has_worked_lately(&self, key: &str) -> bool {
+    pub fn has_worked_lately(&self, key: &str) -> bool {
         key.len() <= MAX_KEY_BYTES && self.key_uses.has(&KeyHash::of(key))
     }
 
     /// The newest API keys of the caller's workspace and environment, newest first.
-    pub(crate) async fn own_keys(&self, caller: &Caller) -> Result<Vec<payments_core::ApiKey>> {
+    pub async fn own_keys(&self, caller: &Caller) -> Result<Vec<payments_core::ApiKey>> {
         let keys = self.directory.store.api_keys_of(&caller.workspace_id).await?.into_iter().rev().map(|(_, key)| key);
         let own = keys.filter(|key| key.scope.environment == caller.scope.environment).take(MAX_LISTED);
         let listed = own.map(|key| payments_core::ApiKey {

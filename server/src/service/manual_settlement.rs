@@ -13,34 +13,34 @@ const CONFIRMED: Cause = Cause::GatewayConfirmed;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RefundRow {
-    pub(crate) payment: PaymentId,
-    pub(crate) refund: RefundId,
+pub struct RefundRow {
+    pub payment: PaymentId,
+    pub refund: RefundId,
     /// In major units, exact.
-    pub(crate) amount: String,
-    pub(crate) currency: Currency,
+    pub amount: String,
+    pub currency: Currency,
     /// The gateway's id of the payment's transaction.
-    pub(crate) transaction: Option<String>,
-    pub(crate) customer_phone: Option<String>,
-    pub(crate) created_at: Timestamp,
+    pub transaction: Option<String>,
+    pub customer_phone: Option<String>,
+    pub created_at: Timestamp,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ReviewRow {
-    pub(crate) payment: PaymentId,
-    pub(crate) raw_status: RawStatus,
+pub struct ReviewRow {
+    pub payment: PaymentId,
+    pub raw_status: RawStatus,
     /// In major units, exact.
-    pub(crate) amount: String,
-    pub(crate) currency: Currency,
-    pub(crate) what: String,
-    pub(crate) found_at: Timestamp,
+    pub amount: String,
+    pub currency: Currency,
+    pub what: String,
+    pub found_at: Timestamp,
 }
 
 /// The outcome of a payment, or of its pending refund, as a person decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ManualOutcome {
+pub enum ManualOutcome {
     /// The money arrived.
     Paid,
     /// No money arrived.

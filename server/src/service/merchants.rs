@@ -9,25 +9,25 @@ use crate::domain::{Brand, Workspace};
 /// A row of `workspaces list`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WorkspaceRow {
-    pub(crate) id: WorkspaceId,
-    pub(crate) developer_id: String,
-    pub(crate) name: String,
-    pub(crate) created_at: Timestamp,
+pub struct WorkspaceRow {
+    pub id: WorkspaceId,
+    pub developer_id: String,
+    pub name: String,
+    pub created_at: Timestamp,
 }
 
 /// A row of `apps list`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AppRow {
-    pub(crate) id: AppId,
-    pub(crate) workspace: WorkspaceId,
-    pub(crate) name: String,
-    pub(crate) redirect_uris: Vec<String>,
-    pub(crate) webhook_url: Option<String>,
-    pub(crate) created_at: Timestamp,
+pub struct AppRow {
+    pub id: AppId,
+    pub workspace: WorkspaceId,
+    pub name: String,
+    pub redirect_uris: Vec<String>,
+    pub webhook_url: Option<String>,
+    pub created_at: Timestamp,
     #[serde(flatten)]
-    pub(crate) brand: Brand,
+    pub brand: Brand,
 }
 
 impl Directory {

@@ -60,78 +60,78 @@ use crate::{
     store::Store,
 };
 
-pub(crate) use admin::{AdminReply, AdminRequest, KeyRow};
+pub use admin::{AdminReply, AdminRequest, KeyRow};
 use check_permits::CheckPermits;
-pub(crate) use checkout::{CheckoutView, Receipt};
-pub(crate) use claims::Claims;
-pub(crate) use confirm::{Hint, Return};
-pub(crate) use idempotency::{Answer, IdempotentRequest};
+pub use checkout::{CheckoutView, Receipt};
+pub use claims::Claims;
+pub use confirm::{Hint, Return};
+pub use idempotency::{Answer, IdempotentRequest};
 use key_uses::KeyUses;
-pub(crate) use keys::{Caller, SANDBOX_KEY};
-pub(crate) use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
-pub(crate) use merchants::{AppRow, WorkspaceRow};
-pub(crate) use pay::Paying;
-pub(crate) use records::Directory;
+pub use keys::{Caller, SANDBOX_KEY};
+pub use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
+pub use merchants::{AppRow, WorkspaceRow};
+pub use pay::Paying;
+pub use records::Directory;
 use recoveries::Recoveries;
 use refused::Record;
-pub(crate) use refused::{Refused, Result};
+pub use refused::{Refused, Result};
 use request_log::RequestLog;
 use retry::retry_on_conflict;
-pub(crate) use services::{Sandbox, Services};
+pub use services::{Sandbox, Services};
 use turns::Turns;
 use unknown_keys::UnknownKeys;
-pub(crate) use webhooks::verify_signature;
+pub use webhooks::verify_signature;
 
 /// The operator's settings.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// The server's public URL, without a trailing slash.
-    pub(crate) base_url: String,
-    pub(crate) session_ttl_seconds: u32,
+    pub base_url: String,
+    pub session_ttl_seconds: u32,
     /// After how many days a delivery is redacted; never if `None`.
-    pub(crate) delivery_body_days: Option<u16>,
-    pub(crate) fee_rate: FeeRate,
-    pub(crate) gateway_timeout: Duration,
-    pub(crate) targets: TargetPolicy,
+    pub delivery_body_days: Option<u16>,
+    pub fee_rate: FeeRate,
+    pub gateway_timeout: Duration,
+    pub targets: TargetPolicy,
     /// Whether the public sandbox key and demo sessions work.
-    pub(crate) has_sandbox: bool,
+    pub has_sandbox: bool,
     /// Whether only this machine can reach the server.
-    pub(crate) is_local: bool,
-    pub(crate) max_webhook_endpoints: usize,
+    pub is_local: bool,
+    pub max_webhook_endpoints: usize,
 }
 
 /// The use cases, with the store, the gateways and everything else that they call.
-pub(crate) struct Service {
+pub struct Service {
     /// The payments, webhook endpoints and deliveries.
-    pub(crate) store: Arc<Store>,
+    pub store: Arc<Store>,
     /// The workspaces, API keys and apps.
-    pub(crate) directory: Directory,
-    pub(crate) ambient: Arc<dyn Ambient>,
-    pub(crate) sender: Arc<Sender>,
-    pub(crate) gateways: Gateways,
-    pub(crate) claims: Arc<Claims>,
+    pub directory: Directory,
+    pub ambient: Arc<dyn Ambient>,
+    pub sender: Arc<Sender>,
+    pub gateways: Gateways,
+    pub claims: Arc<Claims>,
     /// Permits to ask a gateway about due payments.
-    pub(crate) check_permits: Arc<CheckPermits>,
+    pub check_permits: Arc<CheckPermits>,
     /// The turns of requests without a key that lead to a call at a gateway.
-    pub(crate) turns: Turns,
+    pub turns: Turns,
     /// The recoveries of endpoints in progress.
-    pub(crate) recoveries: Arc<Recoveries>,
+    pub recoveries: Arc<Recoveries>,
     /// The keys used since their last uses were stored.
-    pub(crate) key_uses: Arc<KeyUses>,
+    pub key_uses: Arc<KeyUses>,
     /// The keys that the store did not know a moment ago.
-    pub(crate) unknown_keys: Arc<UnknownKeys>,
+    pub unknown_keys: Arc<UnknownKeys>,
     /// The requests noted since the log was last stored.
-    pub(crate) request_log: RequestLog,
+    pub request_log: RequestLog,
     /// Wakes the fan-out worker when an event became pending.
-    pub(crate) fan_out: Arc<FanOutSignal>,
+    pub fan_out: Arc<FanOutSignal>,
     /// Tasks that outlive their request. The server waits for them before it closes the store.
-    pub(crate) tasks: TaskTracker,
-    pub(crate) settings: Settings,
+    pub tasks: TaskTracker,
+    pub settings: Settings,
 }
 
 impl Service {
     /// A service whose workspaces, API keys and apps are in its own store.
-    pub(crate) fn new(
+    pub fn new(
         store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         sender: Arc<Sender>,
@@ -160,7 +160,7 @@ impl Service {
     }
 
     /// A service with the same workspaces, API keys and apps. Its payments are in another store and move no money.
-    pub(crate) fn of_sandbox(&self, store: Arc<Store>, sender: Arc<Sender>, claims: Arc<Claims>) -> Self {
+    pub fn of_sandbox(&self, store: Arc<Store>, sender: Arc<Sender>, claims: Arc<Claims>) -> Self {
         Self {
             store,
             directory: self.directory.clone(),

@@ -19,7 +19,7 @@ use crate::{
 
 /// Where the customer goes to pay.
 #[derive(Debug)]
-pub(crate) enum Paying {
+pub enum Paying {
     /// The gateway's page.
     Gateway { redirect_url: String },
     /// Nowhere: the simulator decided the payment.
@@ -29,7 +29,7 @@ pub(crate) enum Paying {
 impl Service {
     /// Begins an attempt at the payment's gateway, or returns to the one that can be paid. There is only one, so nobody pays
     /// twice in two tabs.
-    pub(crate) async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying> {
+    pub async fn pay(&self, id: &str, pay: &Pay) -> Result<Paying> {
         let _turn = self.turn_to_begin(id).await?;
         // If a concurrent request commits its attempt first, the retry returns that attempt.
         retry_on_conflict(|| async {
@@ -89,7 +89,7 @@ impl Service {
     }
 
     /// Confirms a payment whose customer returned from the gateway. Returns the shop's URL if a live payment is paid.
-    pub(crate) async fn confirm_return(self: &Arc<Self>, id: PaymentId, back: Return) -> Result<Option<String>> {
+    pub async fn confirm_return(self: &Arc<Self>, id: PaymentId, back: Return) -> Result<Option<String>> {
         let session = self.session(id.as_str()).await?;
         if awaits_gateway(&session)
             && let Some(mut turn) = self.turns.take(&id, For::Return).await

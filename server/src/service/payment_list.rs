@@ -75,7 +75,7 @@ impl<'q> Filters<'q> {
 
 impl Service {
     /// A page of a developer's payments, newest first. If it ends early because of its length, it says where to go on.
-    pub(crate) async fn payments(&self, caller: &Caller, query: &PaymentQuery) -> Result<PaymentPage<PaymentJson>> {
+    pub async fn payments(&self, caller: &Caller, query: &PaymentQuery) -> Result<PaymentPage<PaymentJson>> {
         if caller.only_its_app && query.page.page() > 1 {
             let fault = "cannot be combined with a key of one app alone; go on with after";
             return Err(Invalid::field("page", ErrorCode::FieldInvalid, fault).into());

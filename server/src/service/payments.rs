@@ -13,7 +13,7 @@ use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
 impl Service {
     /// Creates a payment and its `payment.created` event.
-    pub(crate) async fn create_payment(
+    pub async fn create_payment(
         &self,
         caller: &Caller,
         params: CreatePayment,
@@ -54,7 +54,7 @@ impl Service {
     }
 
     /// Reads a developer's payment as the API serves it.
-    pub(crate) async fn payment(&self, caller: &Caller, id: &str) -> Result<PaymentJson> {
+    pub async fn payment(&self, caller: &Caller, id: &str) -> Result<PaymentJson> {
         let id: PaymentId = id.parse().map_err(|_| NO_PAYMENT)?;
         let payment = self.store.payment_json(&caller.scope, &id).await?;
         payment.filter(|payment| caller.sees(&payment.0)).ok_or(NO_PAYMENT)

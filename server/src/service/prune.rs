@@ -17,7 +17,7 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 impl Service {
     /// Prunes stored responses after 24 hours and key claims after their lease, and redacts deliveries after
     /// `delivery_body_days`. Runs forever.
-    pub(crate) async fn prune(self: Arc<Self>) {
+    pub async fn prune(self: Arc<Self>) {
         poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
             self.prune_older(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;

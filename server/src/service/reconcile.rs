@@ -35,7 +35,7 @@ enum Ended {
 
 impl Service {
     /// Reconciles payments and refunds when they are due. Runs forever.
-    pub(crate) async fn reconcile(self: Arc<Self>) {
+    pub async fn reconcile(self: Arc<Self>) {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut in_progress, mut is_more_due) = (JoinSet::new(), false);
@@ -152,17 +152,17 @@ impl Service {
     }
 
     /// Refuses a signature header that fits no event of the card processor.
-    pub(crate) fn check_signature(&self, signature: &[u8]) -> Result<()> {
+    pub fn check_signature(&self, signature: &[u8]) -> Result<()> {
         Ok(self.gateways.card_processor()?.check_signature(signature, self.ambient.now())?)
     }
 
     /// Reads an event of the card processor, if its signature fits. `None` if nothing follows.
-    pub(crate) fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>> {
+    pub fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>> {
         Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now())?)
     }
 
     /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
-    pub(crate) async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<()> {
+    pub async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<()> {
         let Some(StripeEvent { about, claimed }) = event else { return Ok(()) };
         let stripe = self.gateways.card_processor()?;
         match &about.refund {

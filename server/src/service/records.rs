@@ -43,9 +43,9 @@ impl Records<'_> {
 /// The lasting store with the workspaces, API keys and apps of all merchants. An operator can change it without a running
 /// server.
 #[derive(Clone)]
-pub(crate) struct Directory {
-    pub(crate) store: Arc<Store>,
-    pub(crate) ambient: Arc<dyn Ambient>,
+pub struct Directory {
+    pub store: Arc<Store>,
+    pub ambient: Arc<dyn Ambient>,
 }
 
 impl Directory {

@@ -23,12 +23,7 @@ const POLL: Duration = Duration::from_millis(100);
 impl Service {
     /// Resends the failed deliveries of a time range, except test events and deliveries that were resent already. Examines a
     /// part of the deliveries.
-    pub(crate) async fn recover_webhook(
-        &self,
-        caller: &Caller,
-        id: &str,
-        params: &RecoverWebhook,
-    ) -> Result<Recovered> {
+    pub async fn recover_webhook(&self, caller: &Caller, id: &str, params: &RecoverWebhook) -> Result<Recovered> {
         let endpoint = self.own_endpoint(caller, id).await?;
         loop {
             match self.recoveries.begin(&endpoint.endpoint.id, params) {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 /// The recoveries that run on this server.
 #[derive(Default)]
-pub(crate) struct Recoveries(Mutex<HashMap<WebhookId, Running>>);
+pub struct Recoveries(Mutex<HashMap<WebhookId, Running>>);
 
 /// A recovery that another request runs.
 #[derive(Clone)]

@@ -30,7 +30,7 @@ const FIRST_BACKOFF_SECONDS: u32 = 5;
 
 impl Service {
     /// Refunds a paid payment, or a part of it, and commits its event.
-    pub(crate) async fn refund_payment(
+    pub async fn refund_payment(
         self: &Arc<Self>,
         caller: &Caller,
         id: &str,

@@ -10,11 +10,11 @@ use crate::{
 };
 
 /// The result of a use case.
-pub(crate) type Result<T, E = Refused> = std::result::Result<T, E>;
+pub type Result<T, E = Refused> = std::result::Result<T, E>;
 
 /// Why a use case refused or failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
+pub enum Refused {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     #[error("this API key has expired; create a new one")]
@@ -92,7 +92,7 @@ impl From<CommitError> for Refused {
 
 /// A kind of record that requests name by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Record {
+pub enum Record {
     Payment,
     WebhookEndpoint,
     Delivery,
@@ -126,7 +126,7 @@ impl fmt::Display for Record {
 
 impl Refused {
     /// The code, which also decides the HTTP status.
-    pub(crate) fn code(&self) -> ErrorCode {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Invalid(invalid) => invalid.code(),
             Self::KeyExpired => ErrorCode::ApiKeyExpired,

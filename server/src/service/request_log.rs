@@ -28,7 +28,7 @@ const MAX_PARTS_READ: usize = 32;
 
 /// The requests noted since they were last stored.
 #[derive(Default)]
-pub(crate) struct RequestLog {
+pub struct RequestLog {
     noted: Mutex<Noted>,
     not_logged: Counter,
 }
@@ -41,7 +41,7 @@ struct Noted {
 
 impl RequestLog {
     /// A log that counts the requests for which it had no room.
-    pub(crate) fn new(not_logged: Counter) -> Self {
+    pub fn new(not_logged: Counter) -> Self {
         Self { noted: Mutex::default(), not_logged }
     }
 
@@ -52,7 +52,7 @@ impl RequestLog {
 
     /// Notes a request if there is room, and calls `request` only then. Without room, a failed request replaces the scope's last
     /// successful one.
-    pub(crate) fn note(&self, scope: &Scope, status: u16, request: impl FnOnce() -> LoggedRequest) {
+    pub fn note(&self, scope: &Scope, status: u16, request: impl FnOnce() -> LoggedRequest) {
         let mut noted = self.noted.lock();
         let Noted { scopes, count } = &mut *noted;
         let has_room = *count < MAX_NOTED;
@@ -79,7 +79,7 @@ impl RequestLog {
     }
 
     /// Notes a request beyond its key's rate limit. The same requests of one second share a line.
-    pub(crate) fn note_refusal(&self, scope: &Scope, request: LoggedRequest) {
+    pub fn note_refusal(&self, scope: &Scope, request: LoggedRequest) {
         fn cause(of: &LoggedRequest) -> (u16, Option<&ErrorCode>, &str, i64) {
             (of.status, of.error.as_ref(), &of.key_last4, of.created_at.as_millis().div_euclid(1000))
         }
@@ -103,7 +103,7 @@ impl RequestLog {
 
 impl Service {
     /// Stores what was noted every two seconds. Never returns.
-    pub(crate) async fn store_request_log(self: Arc<Self>) {
+    pub async fn store_request_log(self: Arc<Self>) {
         loop {
             sleep(EVERY).await;
             self.store_logged_requests().await;
@@ -111,7 +111,7 @@ impl Service {
     }
 
     /// Stores the noted requests. Those that cannot be stored are lost: a log is no reason to stop.
-    pub(crate) async fn store_logged_requests(self: &Arc<Self>) {
+    pub async fn store_logged_requests(self: &Arc<Self>) {
         let mut storing = JoinSet::new();
         for (scope, requests) in self.request_log.take() {
             if storing.len() == AT_ONCE {
@@ -142,7 +142,7 @@ impl Service {
     }
 
     /// A part of the log of the caller's scope, newest first.
-    pub(crate) async fn requests(&self, caller: &Caller, query: &RequestQuery) -> Result<RequestPage> {
+    pub async fn requests(&self, caller: &Caller, query: &RequestQuery) -> Result<RequestPage> {
         let scope = &caller.scope;
         let mut page = RequestPage::default();
         let oldest = Timestamp::from_millis(self.ambient.now().as_millis() - DAYS * 24 * 60 * 60 * 1000);

@@ -12,7 +12,7 @@ use crate::{
 
 impl Service {
     /// Creates another delivery of a delivery's event to the same endpoint. The answer shows it as pending.
-    pub(crate) async fn resend_delivery(
+    pub async fn resend_delivery(
         &self,
         caller: &Caller,
         id: &str,

@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 impl Service {
     /// The caller of the sandbox key, for requests without a key.
-    pub(crate) async fn sandbox(&self) -> Result<Caller> {
+    pub async fn sandbox(&self) -> Result<Caller> {
         if !self.settings.has_sandbox {
             return Err(Refused::NoSandbox("off on this server; its operator turns it on with --sandbox"));
         }
@@ -27,12 +27,12 @@ impl Service {
     }
 
     /// The sandbox key if it works, to show to visitors.
-    pub(crate) async fn offered_key(&self) -> Option<&'static str> {
+    pub async fn offered_key(&self) -> Option<&'static str> {
         self.sandbox().await.ok().map(|_| SANDBOX_KEY)
     }
 
     /// Repeats [`prepare_sandbox`](Self::prepare_sandbox) while the store is unavailable.
-    pub(crate) async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>> {
+    pub async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>> {
         loop {
             match self.prepare_sandbox().await {
                 Err(error @ (Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_)))) => {
@@ -45,7 +45,7 @@ impl Service {
     }
 
     /// Creates the sandbox's workspace and key if they are missing. Returns `None` if the sandbox is off.
-    pub(crate) async fn prepare_sandbox(&self) -> Result<Option<Workspace>> {
+    pub async fn prepare_sandbox(&self) -> Result<Option<Workspace>> {
         if !self.settings.has_sandbox {
             return Ok(None);
         }

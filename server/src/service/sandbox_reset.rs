@@ -10,7 +10,7 @@ use crate::{
 
 impl Service {
     /// Gives all test keys of the caller's workspace a new, empty scope. Nothing reads the old scope's records any more.
-    pub(crate) async fn reset_sandbox(&self, caller: &Caller) -> Result<()> {
+    pub async fn reset_sandbox(&self, caller: &Caller) -> Result<()> {
         self.check_own_sandbox(caller).await?;
         let left = retry_on_conflict(|| async {
             let mut workspace = self.directory.workspace(caller.workspace_id.as_str()).await?;

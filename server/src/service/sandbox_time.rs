@@ -20,7 +20,7 @@ const PAGE: u32 = 100;
 
 impl Service {
     /// Advances the time of the open sessions and waiting deliveries in the caller's sandbox.
-    pub(crate) async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced> {
+    pub async fn advance_sandbox(&self, caller: &Caller, seconds: u32) -> Result<Advanced> {
         self.check_own_sandbox(caller).await?;
         // First find them all: a session that expires leaves the list.
         let open = |page| self.store.payments(&caller.scope, Some(&Status::Pending), page);

@@ -12,18 +12,18 @@ use crate::{
     store::StoreError,
 };
 
-pub(crate) struct Services {
-    pub(crate) lasting: Arc<Service>,
+pub struct Services {
+    pub lasting: Arc<Service>,
     /// The sandbox, if it has a store of its own. The channel has `None` while the server starts.
     sandbox: Option<watch::Receiver<Option<Sandbox>>>,
 }
 
 /// The service on the present store of a sandbox.
 #[derive(Clone)]
-pub(crate) struct Sandbox {
+pub struct Sandbox {
     /// The developer of the sandbox's workspace.
-    pub(crate) developer: DeveloperId,
-    pub(crate) service: Arc<Service>,
+    pub developer: DeveloperId,
+    pub service: Arc<Service>,
 }
 
 impl Sandbox {
@@ -33,7 +33,7 @@ impl Sandbox {
 }
 
 impl Services {
-    pub(crate) fn new(lasting: Arc<Service>, sandbox: Option<watch::Receiver<Option<Sandbox>>>) -> Self {
+    pub fn new(lasting: Arc<Service>, sandbox: Option<watch::Receiver<Option<Sandbox>>>) -> Self {
         Self { lasting, sandbox }
     }
 
@@ -46,13 +46,13 @@ impl Services {
     }
 
     /// The service of the requests with a key of this scope.
-    pub(crate) fn of(&self, scope: &Scope) -> Result<Arc<Service>> {
+    pub fn of(&self, scope: &Scope) -> Result<Arc<Service>> {
         let sandbox = self.sandbox()?.filter(|sandbox| sandbox.is_of(scope));
         Ok(sandbox.map_or_else(|| Arc::clone(&self.lasting), |sandbox| sandbox.service))
     }
 
     /// The service of a payment, for requests without a key. Reads a store only for ids in the sandbox's slot.
-    pub(crate) async fn of_payment(&self, id: &str) -> Arc<Service> {
+    pub async fn of_payment(&self, id: &str) -> Arc<Service> {
         if let Ok(Some(Sandbox { developer, service })) = self.sandbox()
             && let Ok(id) = id.parse::<PaymentId>()
             && id.slot() == developer.slot()
@@ -67,12 +67,12 @@ impl Services {
         Arc::clone(&self.lasting)
     }
 
-    pub(crate) fn of_demo(&self) -> Result<Arc<Service>> {
+    pub fn of_demo(&self) -> Result<Arc<Service>> {
         Ok(self.sandbox()?.map_or_else(|| Arc::clone(&self.lasting), |sandbox| sandbox.service))
     }
 
     /// Reads the metrics that the server computes only on request, of both stores.
-    pub(crate) async fn observe(&self) -> Result<Observed> {
+    pub async fn observe(&self) -> Result<Observed> {
         let observed = self.lasting.observe().await?;
         match self.sandbox() {
             Ok(Some(sandbox)) => Ok(observed.with_sandbox(sandbox.service.observe().await?)),
@@ -81,7 +81,7 @@ impl Services {
     }
 
     /// Runs a command from the command line. Only deliveries are looked for in the sandbox.
-    pub(crate) async fn administer(&self, request: AdminRequest) -> AdminReply {
+    pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let Ok(Some(Sandbox { service, .. })) = self.sandbox() else { return self.lasting.administer(request).await };
         let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
         let is_of_sandbox = async {

@@ -16,7 +16,7 @@ const MAX_DELIVERIES: usize = 200;
 
 impl Service {
     /// What happened to a payment, oldest first.
-    pub(crate) async fn timeline(&self, caller: &Caller, id: &str) -> Result<Timeline> {
+    pub async fn timeline(&self, caller: &Caller, id: &str) -> Result<Timeline> {
         let session = self.own_session(caller, id).await?;
         let payment_id = session.payment.id.clone();
         let events = self.store.events_of(&caller.scope, std::slice::from_ref(&payment_id)).await?;

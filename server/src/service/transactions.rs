@@ -17,7 +17,7 @@ const FEE: &str = "txn_fee_";
 
 impl Service {
     /// A part of the list, newest first.
-    pub(crate) async fn transactions(&self, caller: &Caller, query: &TransactionQuery) -> Result<TransactionPage> {
+    pub async fn transactions(&self, caller: &Caller, query: &TransactionQuery) -> Result<TransactionPage> {
         let from = match (&query.after, query.created_before) {
             (Some(after), _) => TransactionsFrom::Event(event_of(after).ok_or_else(no_such_transaction)?),
             (None, Some(time)) => TransactionsFrom::Before(time),

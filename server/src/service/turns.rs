@@ -28,7 +28,7 @@ pub(super) enum For {
 
 /// The payments that have turns now, or had one just before.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<HashMap<(PaymentId, For), LastTurn>>);
+pub struct Turns(Mutex<HashMap<(PaymentId, For), LastTurn>>);
 
 /// A payment's last turn, locked during its present one.
 type LastTurn = Arc<tokio::sync::Mutex<Last>>;

@@ -18,7 +18,7 @@ const MAX_KEYS: usize = 10_000;
 
 /// The keys that the store did not know within the last second.
 #[derive(Default)]
-pub(crate) struct UnknownKeys {
+pub struct UnknownKeys {
     /// Whether there may be unknown keys. While there are none, a request with a valid key takes no lock.
     has_any: AtomicBool,
     noted: Mutex<Noted>,

@@ -19,7 +19,7 @@ use crate::{
 
 impl Service {
     /// Creates an endpoint. The response and the list include its new secret.
-    pub(crate) async fn create_webhook(
+    pub async fn create_webhook(
         &self,
         caller: &Caller,
         params: CreateWebhook,
@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Lists a developer's endpoints, oldest first, with their secrets if the key may write webhooks.
-    pub(crate) async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>> {
+    pub async fn webhooks(&self, caller: &Caller) -> Result<Vec<WebhookEndpoint>> {
         let endpoints = self.store.endpoints(&caller.scope, None, usize::MAX).await?;
         let now = self.ambient.now();
         let sees_secrets = caller.may(Permission::WebhooksWrite);
@@ -73,12 +73,7 @@ impl Service {
 
     /// Changes an endpoint. Its pending deliveries go to the new URL, or fail if it is no longer active. The five days of
     /// failed attempts that disable an endpoint begin anew.
-    pub(crate) async fn update_webhook(
-        &self,
-        caller: &Caller,
-        id: &str,
-        params: UpdateWebhook,
-    ) -> Result<WebhookEndpoint> {
+    pub async fn update_webhook(&self, caller: &Caller, id: &str, params: UpdateWebhook) -> Result<WebhookEndpoint> {
         if let Some(url) = &params.url {
             self.settings.targets.check_url(url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
         }
@@ -95,7 +90,7 @@ impl Service {
     }
 
     /// Gives an endpoint a new secret. The old secret also signs for a while.
-    pub(crate) async fn rotate_secret(
+    pub async fn rotate_secret(
         &self,
         caller: &Caller,
         id: &str,
@@ -114,7 +109,7 @@ impl Service {
     }
 
     /// Removes an endpoint. Its pending deliveries fail without an attempt.
-    pub(crate) async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn remove_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
         retry_on_conflict(|| async {
             let endpoint = self.own_endpoint(caller, id).await?;
             Ok(self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await?)
@@ -124,7 +119,7 @@ impl Service {
 
     /// Sends a test event of a kind to an endpoint and returns the logged delivery, or `null` if it could not be sent or
     /// logged. Waits for the delivery attempt.
-    pub(crate) async fn test_webhook(
+    pub async fn test_webhook(
         self: &Arc<Self>,
         caller: &Caller,
         id: &str,
@@ -183,7 +178,7 @@ impl Service {
     }
 
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
-    pub(crate) async fn deliveries(
+    pub async fn deliveries(
         &self,
         caller: &Caller,
         webhook: Option<&str>,
@@ -201,7 +196,7 @@ impl Service {
 
 /// Verifies the signature in a request's body by the rules of `webhook_verify`. Returns its timestamp, or why it is
 /// invalid. The route needs no API key. The body holds a secret: never log it.
-pub(crate) fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failure>, Invalid> {
+pub fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failure>, Invalid> {
     let mut fields = Fields::of_body(body)?.refusing_near_misses();
     let mut text = |name| match fields.raw(name) {
         None => fields.fault(name, ErrorCode::FieldMissing, "must be given", String::new()),

@@ -8,34 +8,34 @@ use crate::{
     store::{Change, CommitError, Committed, Store},
 };
 
-pub(crate) fn start() -> Result<(), CommandError> {
+pub fn start() -> Result<(), CommandError> {
     Ok(())
 }
 
-pub(crate) async fn end() {}
+pub async fn end() {}
 
-pub(crate) fn request<F>(_: &HeaderMap, _: &Method, _: &'static str, _: &HeaderValue, answer: F) -> F {
+pub fn request<F>(_: &HeaderMap, _: &Method, _: &'static str, _: &HeaderValue, answer: F) -> F {
     answer
 }
 
-pub(crate) fn commit(store: &Store, change: Change) -> impl Future<Output = Result<Committed, CommitError>> + Send {
+pub fn commit(store: &Store, change: Change) -> impl Future<Output = Result<Committed, CommitError>> + Send {
     store.commit(change)
 }
 
-pub(crate) fn same_trace<F>(work: F) -> F {
+pub fn same_trace<F>(work: F) -> F {
     work
 }
 
-pub(crate) fn attempts_of<F>(_: Option<&EventId>, attempt: F) -> F {
+pub fn attempts_of<F>(_: Option<&EventId>, attempt: F) -> F {
     attempt
 }
 
-pub(crate) fn webhook<F>(_: &Delivery, call: F) -> F {
+pub fn webhook<F>(_: &Delivery, call: F) -> F {
     call
 }
 
-pub(crate) fn propagate(_: &mut Builder) {}
+pub fn propagate(_: &mut Builder) {}
 
-pub(crate) fn gateway_call<F>(_: &'static str, _: &'static str, call: F) -> F {
+pub fn gateway_call<F>(_: &'static str, _: &'static str, call: F) -> F {
     call
 }

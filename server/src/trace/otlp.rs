@@ -41,7 +41,7 @@ struct Traces {
 }
 
 /// Turns traces on if the environment names a collector.
-pub(crate) fn start() -> Result<(), CommandError> {
+pub fn start() -> Result<(), CommandError> {
     let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let names = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
     let Some(name) = names.iter().find(|name| is_set(name)) else { return Ok(()) };
@@ -65,7 +65,7 @@ pub(crate) fn start() -> Result<(), CommandError> {
     Ok(())
 }
 
-pub(crate) async fn end() {
+pub async fn end() {
     let Some(traces) = TRACES.get() else { return };
     let flushed = tokio::task::spawn_blocking(|| traces.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;
     if let Ok(Err(error)) = flushed {
@@ -90,7 +90,7 @@ fn end_span<T, E: Display>(span: &Context, outcome: &Result<T, E>) {
 }
 
 /// Surrounds a request's answer, in the trace of the `traceparent` that came with it.
-pub(crate) async fn request<F: Future<Output = Response>>(
+pub async fn request<F: Future<Output = Response>>(
     headers: &HeaderMap,
     method: &Method,
     route: &'static str,
@@ -116,7 +116,7 @@ pub(crate) async fn request<F: Future<Output = Response>>(
 }
 
 /// Commits a change. The deliveries of its events join the trace.
-pub(crate) async fn commit(store: &Store, change: Change) -> Result<Committed, CommitError> {
+pub async fn commit(store: &Store, change: Change) -> Result<Committed, CommitError> {
     let Some(traces) = TRACES.get() else { return store.commit(change).await };
     let event = |write: &Write| match write {
         Write::Payment(payment) => payment.event.as_ref().map(|event| event.id.clone()),
@@ -136,12 +136,12 @@ pub(crate) async fn commit(store: &Store, change: Change) -> Result<Committed, C
 }
 
 /// Keeps the trace of the task that makes `work` when another task runs it.
-pub(crate) fn same_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
+pub fn same_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
     work.with_current_context()
 }
 
 /// Surrounds a delivery attempt with the trace of its event.
-pub(crate) fn attempts_of<F: Future>(event: Option<&EventId>, attempt: F) -> impl Future<Output = F::Output> {
+pub fn attempts_of<F: Future>(event: Option<&EventId>, attempt: F) -> impl Future<Output = F::Output> {
     let context = match TRACES.get().and_then(|traces| traces.events.lock().get(event?)) {
         Some(span) => Context::new().with_remote_span_context(span),
         None => Context::current(),
@@ -150,7 +150,7 @@ pub(crate) fn attempts_of<F: Future>(event: Option<&EventId>, attempt: F) -> imp
 }
 
 /// Surrounds a request to a merchant's endpoint.
-pub(crate) async fn webhook<T, E>(
+pub async fn webhook<T, E>(
     delivery: &Delivery,
     call: impl Future<Output = Result<(StatusCode, T), E>>,
 ) -> Result<(StatusCode, T), E> {
@@ -177,13 +177,13 @@ pub(crate) async fn webhook<T, E>(
 }
 
 /// Adds the headers `traceparent` and `tracestate` of the present span.
-pub(crate) fn propagate(request: &mut Builder) {
+pub fn propagate(request: &mut Builder) {
     let (Some(traces), Some(headers)) = (TRACES.get(), request.headers_mut()) else { return };
     traces.propagator.inject_context(&Context::current(), &mut Sent(headers));
 }
 
 /// Surrounds a call to a payment gateway, which gets no `traceparent`.
-pub(crate) async fn gateway_call<T, E: Display>(
+pub async fn gateway_call<T, E: Display>(
     gateway: &'static str,
     what: &'static str,
     call: impl Future<Output = Result<T, E>>,

@@ -8,12 +8,11 @@ use std::{
 use futures_util::future::join_all;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
+use test_support::{cluster::Cluster, relay::Relay};
 
 use crate::{
-    cluster::Cluster,
     engine::run_sql,
     receiver::Receiver,
-    relay::Relay,
     server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 

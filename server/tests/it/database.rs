@@ -7,10 +7,10 @@ use std::{
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::cluster::Cluster;
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    cluster::Cluster,
     engine::{DAMAGE, run_sql},
     server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of},
 };

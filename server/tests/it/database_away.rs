@@ -12,9 +12,9 @@ use std::{
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use tempfile::TempDir;
+use test_support::cluster::Cluster;
 
 use crate::{
-    cluster::Cluster,
     engine::{inconsistencies, run_sql},
     nodes::Nodes,
     server::{BINARY, Server, eventually, payment_of, text_of},

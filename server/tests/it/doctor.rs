@@ -13,9 +13,9 @@ use gateway_fakes::{
     bkash::{self, Bkash},
     stripe::{self, Stripe},
 };
+use test_support::cluster::Cluster;
 
 use crate::{
-    cluster::Cluster,
     engine::Engine,
     server::{BINARY, Server, text_of, write_settings},
 };

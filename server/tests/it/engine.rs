@@ -1,12 +1,11 @@
 //! The storage engine of a test's server.
 
-use std::{path::PathBuf, process::Command};
+use std::process::Command;
 
-pub(crate) use crate::cluster::run_sql;
-use crate::{
-    cluster::Cluster,
-    server::{BINARY, text_of},
-};
+use test_support::cluster::Cluster;
+pub(crate) use test_support::cluster::run_sql;
+
+use crate::server::{BINARY, text_of};
 
 /// A storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,22 +23,6 @@ impl Engine {
             Self::Directory => Vec::new(),
             Self::Postgres => vec!["--database-url".into(), Cluster::shared().new_database()],
         }
-    }
-}
-
-impl Cluster {
-    /// The Unix socket.
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.file(".s.PGSQL.5432")
-    }
-
-    /// The database's log.
-    pub(crate) fn log(&self) -> PathBuf {
-        self.file("postgres.log")
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        PathBuf::from(self.url("").split_once("host=").unwrap().1).join(name)
     }
 }
 

@@ -9,11 +9,11 @@ use std::{
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::small_disk::SmallDisk;
 
 use crate::{
     receiver::Receiver,
     server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of, text_of},
-    small_disk::SmallDisk,
 };
 
 async fn create(server: &Server, key: &str) -> reqwest::Response {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use test_support::cluster::Cluster;
 
-use crate::{cluster::Cluster, server::Server};
+use crate::server::Server;
 
 /// Reads limit and remaining requests from the headers.
 fn rate(response: &Response) -> Option<(u32, u32)> {

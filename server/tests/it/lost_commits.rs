@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::relay::{Fault, Relay};
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
@@ -11,7 +12,6 @@ use tokio::{
 
 use crate::{
     engine::run_sql,
-    relay::{Fault, Relay},
     server::{Server, eventually, payment_of},
     standby::Pair,
 };

@@ -11,9 +11,9 @@ use std::{
 use futures_util::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::cluster::Cluster;
 
 use crate::{
-    cluster::Cluster,
     engine::{DAMAGE, REPAIR, run_sql},
     live::Live,
     receiver::{Receiver, Reply},

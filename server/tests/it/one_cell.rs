@@ -8,9 +8,9 @@ use std::{
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::cluster::Cluster;
 
 use crate::{
-    cluster::Cluster,
     receiver::{Receiver, Reply},
     server::{BINARY, Server, eventually, payment_of, text_of},
 };

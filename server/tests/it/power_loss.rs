@@ -18,13 +18,15 @@ use std::{
 use fastrand::Rng;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
+use test_support::{
+    disk::{Disk, Fate, Image},
+    trace::{Step, steps},
+};
 use tokio::task::JoinSet;
 
 use crate::{
-    disk::{Disk, Fate, Image},
     receiver::Receiver,
     server::{BINARY, SANDBOX_KEY, Server, launch, payment_of},
-    trace::{Step, steps},
 };
 
 const CALLS: &str = "trace=openat,lseek,write,pwrite64,writev,sendto,sendmsg,ftruncate,fallocate,mkdir,mkdirat,rename,\

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::cluster::Cluster;
 
 use crate::{
-    cluster::Cluster,
     engine::run_sql,
     server::{BINARY, Server, eventually, payment_of, text_of},
 };

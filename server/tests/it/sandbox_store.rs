@@ -13,9 +13,9 @@ use payments_client::Client;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::cluster::Cluster;
 
 use crate::{
-    cluster::Cluster,
     engine::{Engine, run_sql},
     live::Live,
     lost_files::{create_long, entries_end, files},

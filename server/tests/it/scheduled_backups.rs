@@ -10,11 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::small_disk::SmallDisk;
 
-use crate::{
-    server::{BINARY, Server, eventually, payment_of, text_of},
-    small_disk::SmallDisk,
-};
+use crate::server::{BINARY, Server, eventually, payment_of, text_of};
 
 /// A directory for backups.
 struct Backups(TempDir);

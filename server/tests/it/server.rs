@@ -17,6 +17,7 @@ use payments_client::Client;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::cluster::Cluster;
 
 use crate::engine::{END_LEASES, Engine, inconsistencies, run_sql};
 
@@ -126,6 +127,24 @@ impl Server {
         }
         self.arguments.extend(database.into_iter().flat_map(|url| [DATABASE.to_owned(), url.to_owned()]));
         self.restart();
+    }
+
+    /// `kill -9`, then moves the store to a new place on the other engine, and starts there.
+    pub(crate) fn migrate(&mut self) {
+        self.kill();
+        let (data, database) = (self.data(), self.database().map(str::to_owned));
+        let target = database.is_none().then(|| Cluster::shared().new_database());
+        let mut migrate = Command::new(BINARY);
+        match (&database, &target) {
+            (None, Some(target)) => migrate.args(["migrate", "--to", target, "--from"]).arg(&data),
+            _ => migrate.args(["migrate", "--from", database.as_deref().unwrap_or_default(), "--to"]).arg(&data),
+        };
+        let output = migrate.output().unwrap();
+        assert!(output.status.success(), "{}", text_of(&output));
+        if target.is_some() {
+            fs::remove_dir_all(&data).unwrap();
+        }
+        self.restart_on(target.as_deref());
     }
 
     /// Does the same as [`Self::restart_with`] and returns the server.

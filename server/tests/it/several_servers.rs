@@ -11,10 +11,10 @@ use std::{
 use futures_util::future::join_all;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use test_support::cluster::Cluster;
 use tokio::time::sleep;
 
 use crate::{
-    cluster::Cluster,
     engine::{END_LEASES, run_sql},
     receiver::Receiver,
     server::{SANDBOX_KEY, Server, eventually, payment_of},

@@ -3,11 +3,9 @@
 use std::{fs, process::Command};
 
 use journaled_tree::CommitError;
+use test_support::small_disk::SmallDisk;
 
-use crate::{
-    small_disk::SmallDisk,
-    workload::{Model, check_and_go_on, commit, in_memory, open},
-};
+use crate::workload::{Model, check_and_go_on, commit, in_memory, open};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_full_disk_commits_fail_whole_and_can_be_tried_again_and_nothing_is_lost() {

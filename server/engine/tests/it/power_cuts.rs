@@ -18,12 +18,12 @@ use std::{
 };
 
 use fastrand::Rng;
-
-use crate::{
+use test_support::{
     disk::{Disk, Fate, Image},
     trace::{Step, steps},
-    workload::{self, ARGUMENTS, Model, acknowledged, check_backup, in_memory, process, this_program},
 };
+
+use crate::workload::{self, ARGUMENTS, Model, acknowledged, check_backup, in_memory, process, this_program};
 
 const CALLS: &str = "trace=openat,lseek,write,pwrite64,writev,ftruncate,fallocate,mkdir,mkdirat,rename,renameat,renameat2,\
                      unlink,unlinkat,fsync,fdatasync,sync_file_range";

@@ -25,7 +25,7 @@ const CLOCKS_DIFFER_MILLIS: i64 = 60_000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Prints and forwards events until it is stopped. It survives a restart of the server.
-pub(crate) async fn listen(args: ListenArgs) -> Result<(), CommandError> {
+pub async fn listen(args: ListenArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     let mut out = Output::new();
     let forward = args.forward_to.map(|url| Forward::new(url, args.secret_file.as_deref(), &mut out)).transpose()?;

@@ -12,9 +12,9 @@ use crate::{
     cli::{ApiArgs, CommandError, secret_from},
     service::SANDBOX_KEY,
 };
-pub(crate) use listen::listen;
-pub(crate) use reset::reset;
-pub(crate) use trigger::trigger;
+pub use listen::listen;
+pub use reset::reset;
+pub use trigger::trigger;
 
 /// A client of the server that the arguments name.
 fn client(args: &ApiArgs) -> Result<Client, CommandError> {

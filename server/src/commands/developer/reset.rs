@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Empties the sandbox of the key's workspace, if the user confirms it.
-pub(crate) async fn reset(args: ResetArgs) -> Result<(), CommandError> {
+pub async fn reset(args: ResetArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     let server = &args.api.api;
     if client.environment() != Environment::Test {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Makes the event happen and prints what it is about.
-pub(crate) async fn trigger(args: TriggerArgs) -> Result<(), CommandError> {
+pub async fn trigger(args: TriggerArgs) -> Result<(), CommandError> {
     let client = super::client(&args.api)?;
     if client.environment() != Environment::Test {
         return Err("a live key moves money; put a test key into PAYMENTS_API_KEY".into());

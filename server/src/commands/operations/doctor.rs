@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Checks everything and prints a line for each diagnosis. Returns an error if the server cannot work.
-pub(crate) async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
+pub async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), CommandError> {
     let location = args.data.location()?;
     let probes = probe(&credentials, args.gateway_proxy.clone()).await?;
     let settings = settings::check(args, &credentials);

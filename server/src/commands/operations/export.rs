@@ -21,7 +21,7 @@ use crate::{
 type Period = (Bound<Timestamp>, Bound<Timestamp>);
 
 /// Writes records to the standard output in order of their ids, which is chronological.
-pub(crate) async fn export(args: ExportArgs) -> Result<(), CommandError> {
+pub async fn export(args: ExportArgs) -> Result<(), CommandError> {
     let ExportArgs { records, format, since, until, data } = args;
     let period = (since.map_or(Bound::Unbounded, Bound::Included), until.map_or(Bound::Unbounded, Bound::Excluded));
     let written = with_snapshot(data.location()?, move |store| {

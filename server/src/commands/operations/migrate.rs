@@ -23,7 +23,7 @@ const AFTER_THE_END: &str = "one of them went on after the migration between the
                              or empty the target and run it again to move the source as it is now";
 
 /// Moves every record from one store to another. Prints the number of records of each kind, and their digest.
-pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
+pub async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
     let MigrateArgs { from, to, from_password_file, to_password_file, json } = args;
     let from = Location::new(&from, from_password_file.as_deref())?;
     let to = Location::new(&to, to_password_file.as_deref())?;
@@ -39,7 +39,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
 }
 
 /// Moves a store. Returns the contents of both stores, which are equal. Blocks a thread, on which no tasks may run.
-pub(crate) fn move_store(from: &Location, to: Location) -> Result<Contents, CommandError> {
+fn move_store(from: &Location, to: Location) -> Result<Contents, CommandError> {
     let source = Source::open(from)?;
     let moved = Target::open(to).and_then(|target| {
         let moved = move_all(&source, &from.to_string(), &target);

@@ -9,12 +9,10 @@ mod progress;
 mod restore;
 mod schedule;
 
-pub(crate) use check::check;
-pub(crate) use doctor::doctor;
-pub(crate) use export::export;
-pub(crate) use migrate::migrate;
-#[cfg(test)]
-pub(crate) use migrate::move_store;
-pub(crate) use open::remove_abandoned_copies;
-pub(crate) use restore::restore;
-pub(crate) use schedule::back_up_regularly;
+pub use check::check;
+pub use doctor::doctor;
+pub use export::export;
+pub use migrate::migrate;
+pub use open::remove_abandoned_copies;
+pub use restore::restore;
+pub use schedule::back_up_regularly;

@@ -155,7 +155,7 @@ impl Drop for StoreCopy {
 }
 
 /// Removes the copies of processes that were killed.
-pub(crate) fn remove_abandoned_copies(data_directory: &Path) -> Result<(), OpenError> {
+pub fn remove_abandoned_copies(data_directory: &Path) -> Result<(), OpenError> {
     remove_abandoned_in(data_directory).map_err(|error| OpenError::unusable(error, data_directory))
 }
 

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Restores a store and checks it before it is used.
-pub(crate) async fn restore(args: RestoreArgs) -> Result<(), CommandError> {
+pub async fn restore(args: RestoreArgs) -> Result<(), CommandError> {
     let RestoreArgs { backup, journal, until, until_entry, admin } = args;
     let (wanted, has_journal) = (until_entry, journal.is_some());
     let until = until.map(|time| Until::Time(time.as_millis())).or(until_entry.map(Until::Entry));

@@ -11,7 +11,7 @@ use crate::{
 
 /// Makes backups forever, the first one when it is due. The store keeps its journal since the oldest backup. So `restore`
 /// recovers every acknowledged change, and the state at any moment since then.
-pub(crate) async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, series: Series) {
+pub async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, series: Series) {
     let Some(store) = store.backups() else {
         tracing::error!("this store does not support backups; start without --backup-dir");
         return;

@@ -18,10 +18,10 @@ const WATCHED: [&str; 6] = [
 
 /// The payment or refund that an event is about.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct EventAbout {
-    pub(crate) payment: PaymentId,
+pub struct EventAbout {
+    pub payment: PaymentId,
     /// Stripe's id of the refund, if the event is about a refund.
-    pub(crate) refund: Option<String>,
+    pub refund: Option<String>,
 }
 
 impl EventAbout {

@@ -31,10 +31,10 @@ pub(super) struct RefundList {
 
 /// A refund that failed, perhaps after the payment counted as refunded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RefundFault {
+pub struct RefundFault {
     /// This server's id of the refund. Each refund that it requested has the id in its metadata.
-    pub(crate) refund: Option<String>,
-    pub(crate) what: String,
+    pub refund: Option<String>,
+    pub what: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

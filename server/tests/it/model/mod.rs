@@ -1,5 +1,5 @@
-//! Runs random operations of merchants and customers, with restarts and crashes, and compares every response and the
-//! final state with a model in memory.
+//! Runs random operations of merchants and customers, with restarts, crashes and migrations, and compares every
+//! response and the final state with a model in memory.
 //!
 //! Each sequence has its own server with two merchants: one with a test key and one with a live key and fake gateways.
 //! A failing sequence is shrunk and printed. `MODEL_CASES` sets the number of sequences, 16 by default.
@@ -93,6 +93,7 @@ impl World {
                 );
             }
             Operation::Crash => self.live.server.crash_and_restart(),
+            Operation::Migrate => self.live.server.migrate(),
             Operation::WaitForExpiry => self.wait_for_expiry(Instant::now() + self.session_ttl).await,
         }
     }

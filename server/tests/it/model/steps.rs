@@ -90,6 +90,8 @@ pub(super) enum Operation {
     },
     Restart,
     Crash,
+    /// The store moves to the other engine.
+    Migrate,
     WaitForExpiry,
 }
 
@@ -166,6 +168,7 @@ pub(super) fn operations(who: Who, with_expiry: bool) -> impl Strategy<Value = O
             .prop_map(|(endpoint, page, limit)| Operation::Deliveries { endpoint, page, limit }),
         1 => Just(Operation::Restart),
         1 => Just(Operation::Crash),
+        1 => Just(Operation::Migrate),
     ];
     if with_expiry {
         prop_oneof![30 => operation, 1 => Just(Operation::WaitForExpiry)].boxed()

@@ -18,10 +18,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::blocks::is_not_typed;
-use crate::{
-    cluster::Cluster,
-    server::{BINARY, text_of},
-};
+use crate::server::{BINARY, text_of};
+use test_support::cluster::Cluster;
 
 /// A reader who types the commands that a README prints.
 pub(crate) struct Reader {

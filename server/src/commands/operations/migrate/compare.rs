@@ -39,7 +39,7 @@ impl<'s> Values<'s> {
 
 /// Reads all values of both stores, slot by slot, in the order of the keys. Returns the contents of both. If they differ, the
 /// error says in how many values, names the first, and ends with what to do.
-pub(crate) fn compare(
+pub fn compare(
     source: &dyn Snapshot,
     target: &dyn Snapshot,
     values: u64,

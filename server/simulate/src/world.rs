@@ -1,0 +1,241 @@
+//! A world: servers, their database, merchants, customers, an operator, and what befalls them.
+
+use std::{
+    collections::BTreeMap,
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use gateway_fakes::{bkash::Bkash, stripe::Stripe};
+use http_body_util::Full;
+use hyper::{Method, Request, StatusCode};
+use parking_lot::Mutex;
+use payments_server::parts::Reference;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Planted, Setup, Trouble,
+    database::Database,
+    endpoints::{Hosts, Receiver},
+    fate::Fate,
+    is_planted,
+    merchant::{Merchant, text},
+    node::{Node, Response, Surroundings},
+};
+
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a client repeats a request.
+const TRIES: u32 = 60;
+
+/// Everything there is.
+pub(super) struct World {
+    pub(super) setup: Setup,
+    pub(super) fate: Arc<Fate>,
+    pub(super) around: Arc<Surroundings>,
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) merchants: Mutex<Vec<Arc<Merchant>>>,
+    operations: AtomicU64,
+    /// What was seen and must not be.
+    violations: Mutex<Vec<String>>,
+}
+
+/// A merchant's API key, which the operator may replace at any time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Key(Arc<Mutex<String>>);
+
+impl Key {
+    pub(super) fn new(text: String) -> Self {
+        Self(Arc::new(Mutex::new(text)))
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.0.lock().clone()
+    }
+
+    /// Returns the text before.
+    pub(super) fn replace(&self, text: String) -> String {
+        mem::replace(&mut self.0.lock(), text)
+    }
+}
+
+/// A request of a client.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) key: Option<Key>,
+    pub(super) idempotency_key: Option<String>,
+    pub(super) signature: Option<String>,
+    body: Option<Body>,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Json(Value),
+    Form(&'static str),
+}
+
+impl Ask {
+    pub(super) fn get(path: impl Into<String>) -> Self {
+        Self { method: Method::GET, path: path.into(), key: None, idempotency_key: None, signature: None, body: None }
+    }
+
+    pub(super) fn post(path: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::POST, body: Some(Body::Json(body)), ..Self::get(path) }
+    }
+
+    /// A form of a page.
+    pub(super) fn form(path: impl Into<String>, form: &'static str) -> Self {
+        Self { method: Method::POST, body: Some(Body::Form(form)), ..Self::get(path) }
+    }
+
+    pub(super) fn by(self, key: &Key) -> Self {
+        Self { key: Some(key.clone()), ..self }
+    }
+
+    pub(super) fn once(self, idempotency_key: &str) -> Self {
+        Self { idempotency_key: Some(idempotency_key.to_owned()), ..self }
+    }
+
+    pub(super) fn signed(self, signature: String) -> Self {
+        Self { signature: Some(signature), ..self }
+    }
+
+    fn request(&self) -> Option<Request<Full<Bytes>>> {
+        let mut request = Request::builder().method(self.method.clone()).uri(&self.path).header("host", "pay.example");
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {}", key.text()));
+        }
+        if let Some(signature) = &self.signature {
+            request = request.header("stripe-signature", signature);
+        }
+        if let Some(key) = &self.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        let (kind, body) = match &self.body {
+            None => return request.body(Full::default()).ok(),
+            Some(Body::Json(body)) => ("application/json", body.to_string()),
+            Some(Body::Form(form)) => ("application/x-www-form-urlencoded", (*form).to_owned()),
+        };
+        request = request.header("content-type", kind).header("content-length", body.len());
+        request.body(Full::new(body.into())).ok()
+    }
+}
+
+impl World {
+    /// A world in which nothing has happened yet.
+    pub(super) fn new(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) -> Result<Arc<Self>, String> {
+        let fate = Arc::new(Fate::new(setup.seed));
+        let database = Database::new(Arc::clone(&fate))?;
+        let around = Arc::new(Surroundings {
+            fate: Arc::clone(&fate),
+            database,
+            skew_millis: Arc::default(),
+            ahead: AtomicU64::new(0),
+            hosts: Hosts::default(),
+            bkash: Arc::new(Bkash::new()),
+            stripe: Arc::new(Stripe::new()),
+            is_closed: Arc::default(),
+            http,
+            reference,
+        });
+        around.stripe.keep_events();
+        let nodes = (0..setup.servers).map(|name| Node::start(name, Arc::clone(&around))).collect::<Result<_, _>>()?;
+        let (merchants, operations, violations) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
+        Ok(Arc::new(Self { setup, fate, around, nodes, merchants, operations, violations }))
+    }
+
+    /// Something that must not be.
+    pub(super) fn violation(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.fate.note(format_args!("VIOLATION: {what}"));
+        self.violations.lock().push(what);
+    }
+
+    pub(super) fn violations(&self) -> Vec<String> {
+        self.violations.lock().clone()
+    }
+
+    pub(super) fn hosts(&self) -> BTreeMap<String, Arc<Receiver>> {
+        self.around.hosts.lock().clone()
+    }
+
+    pub(super) fn merchants(&self) -> Vec<Arc<Merchant>> {
+        self.merchants.lock().clone()
+    }
+
+    /// How many operations there were.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    /// Whether the merchants go on.
+    pub(super) fn goes_on(&self) -> bool {
+        self.operations() < self.setup.operations
+            && self.fate.elapsed_millis() < self.setup.seconds * 1000
+            && self.violations().is_empty()
+    }
+
+    /// Sends a request to some server until an answer comes that is no server error, and none about a key that was replaced
+    /// a moment ago. `None` if none came.
+    pub(super) async fn ask(&self, ask: Ask) -> Option<Response> {
+        for nth in 0..TRIES {
+            if let Some(response) = self.try_once(&ask).await
+                && response.status.as_u16() < 500
+                && response.status != StatusCode::UNAUTHORIZED
+            {
+                return Some(response);
+            }
+            self.fate.wait(100..=500 * u64::from(nth.min(8) + 1)).await;
+        }
+        None
+    }
+
+    /// Sends a request to one of the servers. Some clients end a path with a slash now and then, which changes nothing.
+    pub(super) async fn try_once(&self, ask: &Ask) -> Option<Response> {
+        let slashed = ask.idempotency_key.as_ref().filter(|_| self.fate.one_in(8));
+        let slashed = slashed.map(|key| {
+            let end = if is_planted(Planted::SlashIsAnotherScope) { "/" } else { "" };
+            Ask { path: format!("{}/", ask.path), idempotency_key: Some(format!("{key}{end}")), ..ask.clone() }
+        });
+        let ask = slashed.as_ref().unwrap_or(ask);
+        let node = self.fate.choose(&self.nodes)?;
+        self.fate.wait(1..=30).await;
+        if self.fate.strikes(Trouble::ClientLink, 100) {
+            sleep(PATIENCE).await;
+            return None;
+        }
+        let outcome = timeout(PATIENCE, node.ask(ask.request()?)).await.ok().flatten();
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        let status = outcome.as_ref().map(|response| response.status.as_u16());
+        let code = outcome.as_ref().filter(|it| it.status.is_client_error()).map(|it| text(&it.json(), "code"));
+        let code = code.unwrap_or_default();
+        self.fate.note(format_args!("{} {} at server {}: {status:?} {code}", ask.method, ask.path, node.name));
+        self.fate.count(|counts| {
+            counts.operations += 1;
+            counts.refused += u64::from(status.is_some_and(|status| status >= 400));
+        });
+        if status == Some(500) {
+            let body = outcome.as_ref().map(|it| String::from_utf8_lossy(&it.body).into_owned()).unwrap_or_default();
+            self.violation(format!("{} {} is answered with 500: {body}", ask.method, ask.path));
+        }
+        if self.fate.strikes(Trouble::ClientLink, 100) {
+            return None;
+        }
+        outcome
+    }
+}
+
+impl Response {
+    /// The body as JSON; null if it is none.
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}

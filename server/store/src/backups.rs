@@ -1,0 +1,40 @@
+//! Backups by the engine itself.
+
+use std::path::PathBuf;
+
+pub use journaled_tree::Series;
+use journaled_tree::{BackupError, Database, Manifest, TakenUp};
+use payments_core::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The backups of an engine that has a journal. A database has tools of its own.
+#[derive(Clone, Copy)]
+pub struct Backups<'d>(pub(super) &'d Database);
+
+impl Backups<'_> {
+    /// Copies the store, as of one moment, into a directory that is missing or empty. Commits do not wait for it.
+    pub async fn back_up(self, directory: PathBuf) -> Result<BackedUp, BackupError> {
+        let Manifest { from, to, .. } = self.0.back_up(directory.clone()).await?;
+        Ok(BackedUp { directory, from, to })
+    }
+
+    /// Takes up a series of backups at a start.
+    pub fn take_up(self, series: &Series, now: Timestamp) -> Result<TakenUp, BackupError> {
+        self.0.take_up(series, now.as_millis())
+    }
+
+    /// Makes the next backup of a series, and removes old ones with the journal that only they needed.
+    pub async fn back_up_next(self, series: &Series, now: Timestamp) -> Result<BackedUp, BackupError> {
+        let (directory, Manifest { from, to, .. }) = self.0.back_up_next(series.clone(), now.as_millis()).await?;
+        Ok(BackedUp { directory, from, to })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BackedUp {
+    pub directory: PathBuf,
+    /// The number of the change before the first one that it holds as a journal entry.
+    pub from: u64,
+    /// The number of the last change that it holds.
+    pub to: u64,
+}

@@ -1,0 +1,228 @@
+//! One atomic commit and its conditions.
+
+use std::borrow::Cow;
+
+use payments_core::{DeveloperId, EventId, EventKind, Posting, RawJson, Slot, Timestamp, WebhookId};
+
+use super::{claim::Claim, migration::Migration};
+use crate::domain::{
+    ApiKey, App, ClaimToken, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope, Session,
+    StoredResponse, StoredToken, Workspace,
+};
+
+/// Writes that become durable together or not at all.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// Stores a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
+    pub idempotency: Option<NewResponse>,
+    /// The claims on work that it needs. Each must still count; else [`Conflict::WorkLost`].
+    pub under: Vec<Claim>,
+    pub writes: Vec<Write>,
+}
+
+impl Change {
+    pub fn of(write: Write) -> Self {
+        Self { writes: vec![write], ..Self::default() }
+    }
+
+    /// The slot of all that it writes and needs.
+    pub fn home(&self) -> Slot {
+        self.slots().next().unwrap_or(Slot::FIRST)
+    }
+
+    /// Whether all that it writes and needs is in one slot, so that no store has to look into two.
+    pub fn has_one_home(&self) -> bool {
+        let mut slots = self.slots();
+        let first = slots.next();
+        slots.all(|slot| Some(slot) == first)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        let response = self.idempotency.iter().map(|response| response.key.scope.developer_id.slot());
+        let claims = self.under.iter().map(|claim| claim.work.slot());
+        self.writes.iter().map(Write::slot).chain(response).chain(claims)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// Whether an event became pending, so that the fan-out has work.
+    pub has_pending_event: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewResponse {
+    pub key: IdempotencyKey,
+    /// As [`StoredResponse::fingerprint`].
+    pub fingerprint: String,
+    /// When the request was answered. The response counts for 24 hours.
+    pub created_at: Timestamp,
+    pub body: RawJson,
+    pub claim: ClaimEnd,
+}
+
+/// How storing a response ends the claim on its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimEnd {
+    /// Nobody claims the key: the effect is the change itself.
+    NotClaimed,
+    /// Ends this claim. If another request has claimed the key since: [`Conflict::ClaimLost`].
+    Held(ClaimToken),
+    /// Ends any claim. Another condition decides who was first, such as the payment's version.
+    Any,
+}
+
+/// One write. If the record has a version: a new record has version 0 and must not exist, a changed record has the version after
+/// the stored one, and a removed record has the stored version. Else [`Conflict::Stale`].
+#[derive(Debug, Clone)]
+pub enum Write {
+    Workspace(Workspace),
+    /// An API key's record, new or changed, under its hash.
+    ApiKey(KeyHash, Box<ApiKey>),
+    /// A payment with its effects, postings and event.
+    Payment(Box<PaymentWrite>),
+    /// A new delivery: one for the outbox, or a ping that was already attempted.
+    Delivery(Box<Outgoing>),
+    /// A new webhook endpoint. Its scope must have fewer than `at_most`; else [`Conflict::TooManyEndpoints`].
+    EndpointAdded {
+        endpoint: Box<Endpoint>,
+        at_most: usize,
+    },
+    /// A changed webhook endpoint. Its id and scope stay.
+    EndpointChanged(Box<Endpoint>),
+    /// Removes a webhook endpoint. Its pending deliveries fail when the dispatcher reaches them.
+    EndpointRemoved(Box<Endpoint>),
+    App(Box<App>),
+    /// A gateway's token and the times of the requests for it.
+    GatewayToken(Cow<'static, str>, StoredToken),
+    /// Claims an idempotency key before an effect outside the store. The key must be unused and unclaimed; else
+    /// [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A claim whose lease has ended is taken over.
+    KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
+    /// Releases a claim without a response, so the key may try again. Does nothing if the claim no longer counts.
+    KeyReleased(IdempotencyKey, ClaimToken),
+    /// Records how far an event is fanned out. The same change writes the deliveries.
+    FannedOut {
+        scope: Scope,
+        event: EventId,
+        /// The last endpoint that was handled; `None` if the event has all its deliveries.
+        after: Option<WebhookId>,
+    },
+    /// A changed delivery. After an attempt it leaves the outbox: it has ended, or it waits in
+    /// [`Queue::Retries`](super::Queue::Retries) for its next attempt. When that is due it returns to the outbox. Until then the
+    /// time of the attempt may change.
+    DeliveryChanged(Box<Outgoing>),
+    /// An ended delivery that names the one which sends it again.
+    DeliveryResent(Box<Outgoing>),
+    /// A part of a log of requests, new or changed.
+    LogPart(Box<LogPart>),
+    /// How far a migration into this store has come.
+    Migration(Box<Migration>),
+}
+
+impl Write {
+    /// The slot of the record: its developer's, or the first one for what belongs to nobody.
+    fn slot(&self) -> Slot {
+        let developer: &DeveloperId = match self {
+            Self::Workspace(it) => &it.developer_id,
+            Self::Payment(it) => &it.session.payment.developer_id,
+            Self::Delivery(it) | Self::DeliveryChanged(it) | Self::DeliveryResent(it) => &it.delivery.developer_id,
+            Self::EndpointAdded { endpoint, .. }
+            | Self::EndpointChanged(endpoint)
+            | Self::EndpointRemoved(endpoint) => &endpoint.endpoint.developer_id,
+            Self::App(it) => &it.app.developer_id,
+            Self::KeyClaimed(it) => &it.0.scope.developer_id,
+            Self::KeyReleased(key, _) => &key.scope.developer_id,
+            Self::FannedOut { scope, .. } => &scope.developer_id,
+            Self::LogPart(it) => &it.scope.developer_id,
+            Self::ApiKey(hash, _) => return hash.slot,
+            Self::GatewayToken(..) | Self::Migration(_) => return Slot::FIRST,
+        };
+        developer.slot()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct PaymentWrite {
+    pub session: Session,
+    /// Its payment as the API serves it. Stores compare and copy this text.
+    pub json: RawJson,
+    /// Postings to the ledger. They sum to zero.
+    pub postings: Vec<Posting>,
+    pub event: Option<EventWrite>,
+    /// By this value of a new payment, no other payment of its scope is found. Else [`Conflict::LookupUsed`].
+    pub unique: Option<Lookup>,
+}
+
+impl PaymentWrite {
+    /// The change to a session. `json` is its payment.
+    pub fn new(session: Session, json: RawJson, postings: Vec<Posting>, event: Option<EventWrite>) -> Self {
+        Self { session, json, postings, event, unique: None }
+    }
+}
+
+/// An event of a payment. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventWrite {
+    pub id: EventId,
+    pub kind: EventKind,
+    pub created_at: Timestamp,
+    pub data: RawJson,
+}
+
+/// A condition of a change that did not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum Conflict {
+    /// Another request with this key was first. Its response answers this one too, if the requests are the same.
+    #[error("the idempotency key was used")]
+    IdempotencyKeyUsed(Box<StoredResponse>),
+    /// Another request holds this claim on the key.
+    #[error("the idempotency key is claimed")]
+    KeyClaimed(Box<KeyClaim>),
+    /// The claim's lease ended, and another request has taken the key over.
+    #[error("the claim on the idempotency key was taken over")]
+    ClaimLost,
+    /// The claim on the work has ended, or another server has taken the work over.
+    #[error("the claim on this work was taken over")]
+    WorkLost,
+    /// A record has changed since this change was decided. Read it again and decide again.
+    #[error("the record has changed meanwhile")]
+    Stale,
+    /// A payment of the scope has a value that only one may have.
+    #[error("another payment has this value, which must be unique")]
+    LookupUsed,
+    /// The scope's webhook endpoint limit is reached.
+    #[error("the webhook endpoint limit of {at_most} is reached")]
+    TooManyEndpoints { at_most: usize },
+}
+
+#[cfg(test)]
+mod tests {
+    use payments_core::{Environment, RANDOM_BYTES};
+
+    use super::*;
+    use crate::{Work, domain::Place};
+
+    #[test]
+    fn a_change_has_one_home_if_all_of_it_is_of_one_slot() {
+        let developer =
+            |slot: u8| DeveloperId::new(Slot::of_random([0, slot]), Timestamp::UNIX_EPOCH, [slot; RANDOM_BYTES]);
+        let part = |slot| {
+            let scope = Scope { developer_id: developer(slot), environment: Environment::Live };
+            Write::LogPart(Box::new(LogPart { place: Place::Open, ..LogPart::first(scope) }))
+        };
+        let claim = |slot| {
+            let event = EventId::new(Slot::of_random([0, slot]), Timestamp::UNIX_EPOCH, [9; RANDOM_BYTES]);
+            Claim { work: Work::FanOut(event), epoch: 1 }
+        };
+        for (writes, under, has_one_home) in [
+            (vec![], vec![], true),
+            (vec![part(1), part(1)], vec![claim(1)], true),
+            (vec![part(1), part(2)], vec![], false),
+            (vec![part(1)], vec![claim(2)], false),
+            (vec![Write::GatewayToken("bkash".into(), StoredToken::default())], vec![], true),
+        ] {
+            let change = Change { writes, under, ..Change::default() };
+            assert_eq!(change.has_one_home(), has_one_home, "{change:?}");
+        }
+    }
+}

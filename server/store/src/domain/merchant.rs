@@ -1,0 +1,228 @@
+//! Merchants: their scopes, workspaces and API keys.
+
+use std::fmt;
+
+use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Permission, is_first};
+
+/// A developer and an environment. Requests read and write records of their own scope only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Scope {
+    pub developer_id: DeveloperId,
+    pub environment: Environment,
+}
+
+impl Scope {
+    /// What scopes are sorted by.
+    pub fn key(&self) -> (&str, &'static str) {
+        (self.developer_id.as_str(), self.environment.as_str())
+    }
+}
+
+/// The length of a developer's id: the prefix and 35 hexadecimal digits.
+const OWN_ID_BYTES: usize = 39;
+
+/// The developer of a workspace, from the developer id of its records. A sandbox that was emptied goes on with another developer
+/// id: that of its workspace, followed by a number in eight hexadecimal digits.
+pub fn owner_of(developer: &DeveloperId) -> DeveloperId {
+    let own = developer.as_str().get(..OWN_ID_BYTES).and_then(|own| own.parse().ok());
+    own.unwrap_or_else(|| developer.clone())
+}
+
+/// A merchant: one workspace, one developer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Workspace {
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub version: u64,
+    pub id: WorkspaceId,
+    pub developer_id: DeveloperId,
+    pub name: String,
+    pub slug: String,
+    pub website: Option<String>,
+    pub status: String,
+    pub created_at: Timestamp,
+    /// How often its sandbox was emptied.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub resets: u64,
+}
+
+impl Workspace {
+    /// The scope of its keys of an environment.
+    pub fn scope(&self, environment: Environment) -> Scope {
+        let own = &self.developer_id;
+        let emptied =
+            (environment == Environment::Test && self.resets > 0).then(|| format!("{own}{:08x}", self.resets));
+        // The text of an id, followed by digits, always parses.
+        let developer_id = emptied.and_then(|id| id.parse().ok()).unwrap_or_else(|| own.clone());
+        Scope { developer_id, environment }
+    }
+}
+
+/// The SHA-256 hash of an API key, and its developer's slot. The store never holds the key itself (API specification,
+/// "Authentication", rule 5).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct KeyHash {
+    pub slot: Slot,
+    pub digest: [u8; 32],
+}
+
+impl KeyHash {
+    pub fn of(key: &str) -> Self {
+        Self { slot: Slot::of_key(key), digest: Sha256::digest(key.as_bytes()).into() }
+    }
+}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(..)")
+    }
+}
+
+/// The record of an API key, without the key itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ApiKey {
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub version: u64,
+    pub id: KeyId,
+    pub workspace_id: WorkspaceId,
+    pub scope: Scope,
+    pub last4: String,
+    /// The developer app that the key is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_id: Option<AppId>,
+    /// Whether it sees only the payments of that app.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_its_app: bool,
+    /// What the operator calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it may do; `None` for everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Vec<Permission>>,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    /// The key that took its place, if it works on for a while: until `expires_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<KeyId>,
+}
+
+impl ApiKey {
+    /// Lets another key take its place: at once, or after an overlap, which never prolongs it.
+    pub fn replace(&mut self, by: KeyId, overlap_seconds: u32, now: Timestamp) {
+        self.version += 1;
+        if overlap_seconds == 0 {
+            self.revoked_at = Some(now);
+            return;
+        }
+        let end = now.plus_seconds(overlap_seconds);
+        self.expires_at = Some(self.expires_at.map_or(end, |at| at.min(end)));
+        self.replaced_by = Some(by);
+    }
+
+    /// Whether the key may see a payment, by its JSON or that of an event's data.
+    pub fn sees(&self, payment: &str) -> bool {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Of {
+            app_id: Option<AppId>,
+        }
+        !self.only_its_app || serde_json::from_str(payment).is_ok_and(|Of { app_id }| self.is_of_app(app_id.as_ref()))
+    }
+
+    /// Whether the key may see the payments of this app, or those of none.
+    pub fn sees_app(&self, app: Option<&AppId>) -> bool {
+        !self.only_its_app || self.is_of_app(app)
+    }
+
+    fn is_of_app(&self, app: Option<&AppId>) -> bool {
+        app.is_some() && app == self.app_id.as_ref()
+    }
+
+    pub fn may(&self, needed: Permission) -> bool {
+        self.permissions.as_ref().is_none_or(|granted| granted.iter().any(|permission| permission.grants(needed)))
+    }
+}
+
+/// A scope's balance and volume in one currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// The balance of the merchant's ledger account, in minor units.
+    pub balance_minor: i128,
+    /// The gross amount of all payments ever paid, in minor units.
+    pub volume_minor: i128,
+    /// Number of payments ever paid.
+    pub payments: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emptied_sandbox_has_another_developer_id_which_names_its_owner() {
+        let json = r#"{"id": "ws_1", "developer_id": "dev_01a20b099af470afb25045fdf348ddb81a7", "name": "Rahim", "slug": "rahim", "website": null,
+            "status": "active", "created_at": "2026-03-01T03:30:00.000Z"}"#;
+        let mut workspace: Workspace = serde_json::from_str(json).unwrap();
+        let own = workspace.developer_id.clone();
+        for resets in 0..3 {
+            workspace.resets = resets;
+            let (live, test) = (workspace.scope(Environment::Live), workspace.scope(Environment::Test));
+            assert_eq!(live.developer_id, own);
+            assert_eq!(test.developer_id == own, resets == 0);
+            assert_eq!((owner_of(&live.developer_id), owner_of(&test.developer_id)), (own.clone(), own.clone()));
+        }
+        assert_eq!(workspace.scope(Environment::Test).developer_id.as_str(), format!("{own}00000002"));
+        let other: DeveloperId = "dev_1".parse().unwrap();
+        assert_eq!(owner_of(&other), other);
+    }
+
+    #[test]
+    fn a_key_without_scopes_may_do_everything_and_another_what_they_grant() {
+        let json = r#"{"id": "key_1", "workspace_id": "ws_1", "last4": "abcd", "created_at": "2026-03-01T03:30:00.000Z",
+            "scope": {"developer_id": "dev_1", "environment": "live"}, "revoked_at": null}"#;
+        let all: ApiKey = serde_json::from_str(json).unwrap();
+        let some = |granted: &[Permission]| ApiKey { permissions: Some(granted.to_vec()), ..all.clone() };
+        let (write, read) = (Permission::PaymentsWrite, Permission::PaymentsRead);
+        assert!(all.may(write));
+        assert!(some(&[write]).may(read) && some(&[Permission::WebhooksRead, read]).may(read));
+        assert!(!some(&[read]).may(write) && !some(&[]).may(read));
+    }
+
+    #[test]
+    fn a_key_of_one_app_alone_sees_its_payments_and_any_other_key_all_of_them() {
+        let json = r#"{"id": "key_1", "workspace_id": "ws_1", "last4": "abcd", "created_at": "2026-03-01T03:30:00.000Z",
+            "scope": {"developer_id": "dev_1", "environment": "live"}, "revoked_at": null, "app_id": "app_1"}"#;
+        let all: ApiKey = serde_json::from_str(json).unwrap();
+        assert!(!serde_json::to_string(&all).unwrap().contains("only_its_app"), "as older servers wrote it");
+        let one = ApiKey { only_its_app: true, ..all.clone() };
+        let stored = serde_json::to_string(&one).unwrap();
+        assert!(serde_json::from_str::<ApiKey>(&stored).unwrap().only_its_app);
+        for (app, sees) in [(Some("app_1"), true), (Some("app_2"), false), (None, false)] {
+            let payment = serde_json::json!({"id": "pay_1", "appId": app}).to_string();
+            let app = app.map(|app| app.parse().unwrap());
+            assert_eq!((one.sees(&payment), one.sees_app(app.as_ref())), (sees, sees), "{payment}");
+            assert!(all.sees(&payment) && all.sees_app(app.as_ref()));
+        }
+        assert!(!one.sees(r#"{"event": "payment.created", "payment": {"appId": "app_1"}}"#) && !one.sees("?"));
+    }
+
+    #[test]
+    fn the_hash_of_a_key_is_not_shown() {
+        assert_eq!(format!("{:?}", KeyHash::of("sk_live_1")), "KeyHash(..)");
+        assert_ne!(KeyHash::of("sk_live_1"), KeyHash::of("sk_live_2"));
+    }
+
+    #[test]
+    fn scopes_are_sorted_by_developer_and_environment() {
+        let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Live };
+        assert_eq!(scope.key(), ("dev_1", "live"));
+    }
+}

@@ -1,0 +1,92 @@
+//! Faults planted in what a server commits: its changes are falsified on their way to the store.
+
+use payments_core::{EventKind, RawStatus, TimelineKind, Timestamp};
+
+use crate::planted::{Planted, planted};
+use crate::{
+    Change, ClaimEnd, CommitError, Committed, EventWrite, Store, StoreError, Write,
+    domain::{LATE_MONEY_MILLIS, Session},
+};
+
+/// Commits a change as a server with the planted fault does.
+pub(crate) async fn commit(store: &Store, mut change: Change) -> Result<Committed, CommitError> {
+    let Some(fault) = planted() else { return store.commit_as_it_is(change).await };
+    falsify(&mut change, fault);
+    if change.writes.is_empty() && change.idempotency.is_none() {
+        return Ok(NOTHING);
+    }
+    let apart = change.idempotency.take_if(|_| fault == Planted::ResponseApart);
+    let is_sent = fault == Planted::SentBeforeCommit && change.writes.iter().any(sends_customer);
+    let committed = match store.commit_as_it_is(change).await {
+        Err(CommitError::Store(StoreError::Unknown)) if fault == Planted::UnknownCountsAsDone => NOTHING,
+        Err(_) if is_sent => NOTHING,
+        committed => committed?,
+    };
+    if apart.is_some() {
+        store.commit_as_it_is(Change { idempotency: apart, ..Change::default() }).await?;
+    }
+    Ok(committed)
+}
+
+const NOTHING: Committed = Committed { has_pending_event: false };
+
+/// Whether a customer is sent to a gateway once this is stored.
+fn sends_customer(write: &Write) -> bool {
+    matches!(write, Write::Payment(it) if it.session.payment.raw_status == RawStatus::Processing
+        && it.session.moves.last().is_some_and(|it| it.kind == TimelineKind::SentToGateway))
+}
+
+fn falsify(change: &mut Change, fault: Planted) {
+    match fault {
+        Planted::EventLost => payments(change).for_each(|(_, event)| {
+            event.take_if(|event| event.kind == EventKind::PaymentRefunded);
+        }),
+        Planted::LateMoneyIgnored => payments(change).for_each(|(session, _)| {
+            session.ended_attempts.iter_mut().for_each(|ended| ended.check_at = None);
+        }),
+        Planted::AnyQuestionCounts => payments(change).for_each(|(session, _)| count_any_question(session)),
+        Planted::RetryDropped => change.writes.retain(
+            |write| !matches!(write, Write::DeliveryChanged(it) if it.due_since.is_some() && it.is_in_outbox()),
+        ),
+        Planted::FanOutSkips if change.under.len() > 1 => skip_endpoints(change),
+        Planted::EffectBeforeClaim => {
+            change.writes.retain(|write| !matches!(write, Write::KeyClaimed(_)));
+            change.idempotency.iter_mut().for_each(|response| response.claim = ClaimEnd::NotClaimed);
+        }
+        _ => {}
+    }
+}
+
+/// The payments of a change, with their events.
+fn payments(change: &mut Change) -> impl Iterator<Item = (&mut Session, &mut Option<EventWrite>)> {
+    change.writes.iter_mut().filter_map(|write| match write {
+        Write::Payment(it) => Some((&mut it.session, &mut it.event)),
+        _ => None,
+    })
+}
+
+/// Ends the questions about late money after a day, although the last one was not answered.
+fn count_any_question(session: &mut Session) {
+    let is_late = |at: Timestamp, since: Timestamp| at.as_millis() - since.as_millis() > LATE_MONEY_MILLIS;
+    for ended in session.ended_attempts.iter_mut().filter(|ended| ended.attempt.silent_since.is_some()) {
+        ended.check_at = ended.check_at.filter(|at| !is_late(*at, ended.ended_at));
+    }
+    let is_silent = session.attempt.as_ref().is_some_and(|attempt| attempt.silent_since.is_some());
+    if is_silent && session.payment.raw_status != RawStatus::Processing {
+        session.check_at = session.check_at.filter(|at| !is_late(*at, session.payment.updated_at));
+    }
+}
+
+/// Keeps the first delivery of each event, and takes the event for finished.
+fn skip_endpoints(change: &mut Change) {
+    let mut is_first = false;
+    change.writes.retain_mut(|write| match write {
+        Write::FannedOut { after, .. } => {
+            *after = None;
+            is_first = true;
+            true
+        }
+        Write::Delivery(_) => std::mem::take(&mut is_first),
+        _ => true,
+    });
+}

@@ -1,0 +1,271 @@
+//! Turns the writes of a change into records.
+
+use std::borrow::Cow;
+
+use payments_core::{Currency, DeliveryId, EventId, LedgerAccount, RawJson, Timestamp, WebhookId};
+use serde::de::DeserializeOwned;
+
+use super::{
+    delivery::StoredDelivery,
+    draft::Draft,
+    entry::{Record, day_number},
+    event::{Pending, StoredEvent, StoredMoney, balance_of},
+    keys,
+    list::List,
+    merchants::{ENDPOINTS, KeyOf, TokenOf, Versioned},
+    payment::StoredPayment,
+};
+use crate::{
+    Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write,
+    domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope},
+};
+
+impl Draft<'_> {
+    /// Writes a change, if its conditions hold.
+    pub(super) fn apply(&mut self, change: &Change) -> Result<Committed, CommitError> {
+        let keep = change.idempotency.as_ref();
+        let mut outcome = keep.map_or(Ok(()), |keep| self.keep(keep, &change.writes)).map(|()| false);
+        // Those behind the first that fails too: a place that does not know yet what they read learns it from one run.
+        for write in &change.writes {
+            let written = self.write(write);
+            outcome = outcome.and_then(|has_pending_event| Ok(written? | has_pending_event));
+        }
+        outcome.map(|has_pending_event| Committed { has_pending_event })
+    }
+
+    /// Returns whether an event became pending.
+    fn write(&mut self, write: &Write) -> Result<bool, CommitError> {
+        match write {
+            Write::Workspace(it) => self.put_next(it)?,
+            Write::ApiKey(hash, key) => {
+                let of = |key| KeyOf { hash: hash.clone(), key };
+                let before = self.json(&keys::api_key(hash))?.map(of);
+                self.follow(before, &of((**key).clone()))?;
+            }
+            Write::Payment(write) => return self.payment(write),
+            Write::Delivery(it) => self.delivery(it)?,
+            Write::EndpointAdded { endpoint, at_most } => self.add_endpoint(endpoint, *at_most)?,
+            Write::EndpointChanged(it) => self.put_next(&**it)?,
+            Write::EndpointRemoved(it) => match self.json::<Endpoint>(&it.key())? {
+                Some(stored) if stored.version == it.version => self.delete(&stored)?,
+                _ => return Err(Conflict::Stale.into()),
+            },
+            Write::GatewayToken(gateway, token) => {
+                let of = |token| TokenOf { gateway: gateway.to_string(), token };
+                let before = self.json(&keys::gateway_token(gateway))?.map(of);
+                self.follow(before, &of(token.clone()))?;
+            }
+            Write::App(it) => self.put_next(&**it)?,
+            Write::KeyClaimed(it) => self.claim_key(&it.0, &it.1)?,
+            Write::KeyReleased(key, token) => self.release_key(key, token)?,
+            Write::FannedOut { event, after, .. } => self.fanned_out(event, after.as_ref())?,
+            Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.delivery_changed(it)?,
+            Write::LogPart(it) => self.put_next(&**it)?,
+            Write::Migration(it) => self.put_next(&**it)?,
+        }
+        Ok(false)
+    }
+
+    /// Writes a record that must follow a version.
+    fn put_next<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), CommitError> {
+        let before = self.json(&record.key())?;
+        self.follow(before, record)
+    }
+
+    fn follow<R: Record + Versioned>(&mut self, before: Option<R>, record: &R) -> Result<(), CommitError> {
+        check_follows(before.as_ref().map(Versioned::version), before_of(record.version()))?;
+        self.replace(before.as_ref(), record)
+    }
+
+    fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize) -> Result<(), CommitError> {
+        let count = self.head(&keys::head_of_scope(&endpoint.scope()))?.sum(ENDPOINTS);
+        if usize::try_from(count).unwrap_or_default() >= at_most {
+            return Err(Conflict::TooManyEndpoints { at_most }.into());
+        }
+        self.put_next(endpoint)
+    }
+
+    /// Returns whether its event became pending.
+    fn payment(&mut self, write: &PaymentWrite) -> Result<bool, CommitError> {
+        let PaymentWrite { session, json, postings, event, unique, .. } = write;
+        let (scope, key) = (session.scope(), keys::payment(&session.payment.id));
+        let before = match self.get(&key)? {
+            Some(record) => Some(StoredPayment::parse(&key, &record)?),
+            None => None,
+        };
+        check_follows(before.as_ref().map(|it| it.session.version), before_of(session.version))?;
+        if let Some(unique) = unique
+            && self.count(&List::found(&scope, unique))? > 0
+        {
+            return Err(Conflict::LookupUsed.into());
+        }
+        let keeps_data = event.is_none() && before.as_ref().is_some_and(|before| *before.json == *json);
+        let (position, mut events, mut is_data) = match &before {
+            Some(before) => (before.position, before.events.clone(), before.is_data && keeps_data),
+            None => (self.count(&List::payments(&scope))?, Vec::new(), false),
+        };
+        let event = match event {
+            Some(event) => {
+                is_data = event.data == *json;
+                events.push(event.id.clone());
+                Some(self.new_event(write, &scope, event, is_data)?)
+            }
+            None if postings.is_empty() => None,
+            None => return Err(StoreError::corrupt(&key, "its change has postings and no event").into()),
+        };
+        let (session, json) = (Cow::Borrowed(session), Cow::Borrowed(json));
+        let after = StoredPayment { session, json, position, events, is_data };
+        self.replace(before.as_ref(), &after)?;
+        if let Some(event) = &event {
+            self.replace(None, event)?;
+        }
+        // At the end: it fails where the last event is not known yet, and all else that this reads is then known to be read.
+        if let Some(before) = before.filter(|before| before.is_data && !keeps_data) {
+            self.write_out(&before)?;
+        }
+        Ok(event.is_some_and(|event| event.pending.is_some()))
+    }
+
+    /// Writes the data of a payment's last event to the event, since the payment moves on.
+    fn write_out(&mut self, payment: &StoredPayment<'_>) -> Result<(), CommitError> {
+        let Some(id) = payment.events.last() else { return Ok(()) };
+        let key = keys::event(id);
+        let missing = || StoreError::corrupt(&key, "the last event of its payment is not there");
+        let event: StoredEvent = self.json(&key)?.ok_or_else(missing)?;
+        let event = StoredEvent { data: Some(payment.json.clone().into_owned()), ..event };
+        self.put(key.clone(), event.text().map_err(|error| StoreError::corrupt(&key, error))?);
+        Ok(())
+    }
+
+    fn new_event(
+        &mut self,
+        write: &PaymentWrite,
+        scope: &Scope,
+        event: &EventWrite,
+        is_data: bool,
+    ) -> Result<StoredEvent, CommitError> {
+        let PaymentWrite { session, postings, .. } = write;
+        let EventWrite { id, kind, created_at, data } = event;
+        let payment = &session.payment;
+        let money = match MoneyMove::of(payment.currency, postings) {
+            Some(moved) => Some(self.new_money(scope, &moved, postings.clone(), day_number(payment.created_at))?),
+            None => None,
+        };
+        let is_pending = self.head(&keys::head_of_scope(scope))?.sum(ENDPOINTS) > 0;
+        Ok(StoredEvent {
+            id: id.clone(),
+            event: kind.clone(),
+            created_at: *created_at,
+            scope: scope.clone(),
+            payment: payment.id.clone(),
+            version: session.version,
+            data: (!is_data).then(|| data.clone()),
+            position: self.count(&List::events(scope))?,
+            money,
+            pending: is_pending.then_some(Pending { after: None }),
+        })
+    }
+
+    fn new_money(
+        &mut self,
+        scope: &Scope,
+        moved: &MoneyMove,
+        postings: Vec<payments_core::Posting>,
+        day: u32,
+    ) -> Result<StoredMoney, CommitError> {
+        let head = self.head(&keys::head_of_scope(scope))?;
+        let balance = |currency| head.sum(&balance_of(currency, LedgerAccount::Merchant));
+        let before = BothBalances { bdt: balance(Currency::Bdt), usd: balance(Currency::Usd) };
+        let BothBalances { bdt, usd } = before.after(moved);
+        let position = self.count(&List::transactions(scope))?;
+        Ok(StoredMoney { currency: moved.currency, postings, day, position, bdt, usd })
+    }
+
+    /// Records that fan-out has handled the endpoints up to `after`, or all of them if it is `None`.
+    fn fanned_out(&mut self, event: &EventId, after: Option<&WebhookId>) -> Result<(), CommitError> {
+        let stored: Option<StoredEvent> = self.json(&keys::event(event))?;
+        let Some(before) = stored.filter(|stored| stored.pending.is_some()) else { return Ok(()) };
+        let pending = after.map(|after| Pending { after: Some(after.clone()) });
+        let after = StoredEvent { pending, ..before.clone() };
+        self.replace(Some(&before), &after)
+    }
+
+    /// The data of an event; `None` if it is not there.
+    pub(super) fn data_of(&mut self, event: &EventId) -> Result<Option<RawJson>, CommitError> {
+        let Some(stored) = self.json::<StoredEvent>(&keys::event(event))? else { return Ok(None) };
+        if stored.data.is_some() {
+            return Ok(stored.data);
+        }
+        let key = keys::payment(&stored.payment);
+        let Some(record) = self.get(&key)? else { return Ok(None) };
+        Ok(StoredPayment::parse(&key, &record)?.data_of(event))
+    }
+
+    fn delivery(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
+        let key = keys::delivery(&outgoing.delivery.id);
+        let stored: Option<StoredDelivery> = self.json(&key)?;
+        check_follows(stored.map(|it| it.delivery.version), before_of(outgoing.version))?;
+        let mut positions = [0; 3];
+        for (list, position) in StoredDelivery::lists(outgoing).zip(&mut positions) {
+            *position = self.count(&list)?;
+        }
+        let delivery = without_payload(outgoing)?.into_owned();
+        self.replace(None, &StoredDelivery { positions, is_passed: false, delivery })
+    }
+
+    fn delivery_changed(&mut self, outgoing: &Outgoing) -> Result<(), CommitError> {
+        let key = keys::delivery(&outgoing.delivery.id);
+        let stored: Option<StoredDelivery> = self.json(&key)?;
+        let Some(before) = stored.filter(|it| before_of(outgoing.version) == Some(it.delivery.version)) else {
+            return Err(Conflict::Stale.into());
+        };
+        let delivery = if before.is_passed && !outgoing.is_pending() {
+            let mut ended = outgoing.clone();
+            ended.redact().map_err(|error| StoreError::corrupt(&key, error))?;
+            ended
+        } else {
+            without_payload(outgoing)?.into_owned()
+        };
+        let after = StoredDelivery { delivery, ..before.clone() };
+        self.replace(Some(&before), &after)
+    }
+
+    /// Redacts the bodies of a delivery, if it was made before a time. `whole` is the delivery with its payload.
+    pub(super) fn redact(&mut self, whole: &Outgoing, before: Timestamp) -> Result<(), CommitError> {
+        let id: &DeliveryId = &whole.delivery.id;
+        let key = keys::delivery(id);
+        let Some(stored) = self.json::<StoredDelivery>(&key)?.filter(|it| !it.is_passed) else { return Ok(()) };
+        if stored.delivery.delivery.created_at >= before {
+            return Ok(());
+        }
+        let mut after = StoredDelivery { is_passed: true, ..stored.clone() };
+        // A pending delivery keeps its payload until it ends.
+        if !stored.delivery.is_pending() {
+            after.delivery.delivery.payload = whole.delivery.payload.clone();
+            after.delivery.redact().map_err(|error| StoreError::corrupt(&key, error))?;
+        }
+        self.replace(Some(&stored), &after)
+    }
+}
+
+/// The stored version that a record of a version follows; `None` if there must be none.
+fn before_of(version: u64) -> Option<u64> {
+    version.checked_sub(1)
+}
+
+/// Checks that a record is at this version, or not there if it is `None`.
+fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), CommitError> {
+    if stored == after || planted!(VersionIgnored) { Ok(()) } else { Err(Conflict::Stale.into()) }
+}
+
+/// A delivery as it is stored: without the payload that its event has.
+pub(super) fn without_payload(outgoing: &Outgoing) -> Result<Cow<'_, Outgoing>, StoreError> {
+    if outgoing.event.is_none() {
+        return Ok(Cow::Borrowed(outgoing));
+    }
+    let mut stored = outgoing.clone();
+    let empty = RawJson::of(&serde_json::Map::new());
+    stored.delivery.payload =
+        empty.map_err(|error| StoreError::corrupt(outgoing.delivery.id.as_str().as_bytes(), error))?;
+    Ok(Cow::Owned(stored))
+}

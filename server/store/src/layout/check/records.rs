@@ -1,0 +1,233 @@
+//! Records: what they say by themselves, and the entries that follow from them.
+
+use payments_core::{Payment, RawJson};
+
+use super::{
+    super::{
+        delivery::StoredDelivery,
+        entry::Record,
+        event::{StoredEvent, whole_events},
+        idempotency::{ClaimOn, KeptResponse, ResponseOf},
+        keys,
+        merchants::{KeyOf, TokenOf},
+        payment::StoredPayment,
+    },
+    Check,
+};
+use crate::{
+    EventWrite, Migration, StoreError,
+    domain::{ApiKey, App, Endpoint, LogPart, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
+    invariants::{Effect, claim_faults, effect_of, event_faults, posting_fault, sum_fault},
+};
+
+impl Check<'_> {
+    pub(super) async fn record(&mut self, kind: &str, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        match kind {
+            "payment" => self.payment(key, value).await,
+            "event" => self.event(key, value).await,
+            "delivery" => self.delivery(key, value).await,
+            "response" => self.response(key, value).await,
+            "claim" => self.claim(key, value).await,
+            "workspace" => self.plain::<Workspace>(key, value).await,
+            "api-key" => self.api_key(key, value).await,
+            "app" => {
+                let Some(app) = self.parse::<App>(key, value) else { return Ok(()) };
+                self.has_workspace(key, &app.app.developer_id).await?;
+                self.stands(key, &app).await
+            }
+            "endpoint" => {
+                let Some(found) = self.parse::<Endpoint>(key, value) else { return Ok(()) };
+                endpoint_faults(&found).into_iter().for_each(|fault| self.find(key, fault));
+                self.stands(key, &found).await
+            }
+            "gateway-token" => {
+                let Some(token) = self.parse(key, value) else { return Ok(()) };
+                let gateway = keys::rest_of(key).unwrap_or_default().to_owned();
+                self.stands(key, &TokenOf { gateway, token }).await
+            }
+            "log" => self.plain::<LogPart>(key, value).await,
+            "migration" => self.plain::<Migration>(key, value).await,
+            "redacted-up-to" => {
+                self.parse::<payments_core::DeliveryId>(key, value);
+                Ok(())
+            }
+            _ => {
+                self.find(key, "is of no kind that this version writes");
+                Ok(())
+            }
+        }
+    }
+
+    async fn plain<R: Record + serde::de::DeserializeOwned>(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), StoreError> {
+        match self.parse::<R>(key, value) {
+            Some(record) => self.stands(key, &record).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A record stands under its own key, and has its entries.
+    async fn stands(&mut self, key: &[u8], record: &impl Record) -> Result<(), StoreError> {
+        self.expect(key == record.key(), key, "holds another record");
+        self.has_entries(key, record.entries()).await
+    }
+
+    async fn payment(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        self.checked.payments += 1;
+        let stored = match StoredPayment::parse(key, value) {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.find(key, error);
+                return Ok(());
+            }
+        };
+        let payment = &stored.session.payment;
+        let is_served = serde_json::to_string(payment).is_ok_and(|json| json == stored.json.as_str());
+        self.expect(is_served, key, "holds a payment that would be written otherwise");
+        for fault in faults(&stored.session) {
+            self.find(key, fault);
+        }
+        self.has_workspace(key, &payment.developer_id).await?;
+        self.events_of(key, &stored, payment).await?;
+        self.stands(key, &stored).await
+    }
+
+    /// A payment has the events and the postings of its state.
+    async fn events_of(&mut self, key: &[u8], stored: &StoredPayment<'_>, payment: &Payment) -> Result<(), StoreError> {
+        let whole = match whole_events(self.reads, &stored.events).await {
+            Ok(whole) => whole,
+            Err(StoreError::Corrupt { record, what }) => {
+                self.find(key, format_args!("has an event that cannot be read: {record}: {what}"));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut postings = Vec::new();
+        let mut events = Vec::new();
+        for it in whole {
+            self.expect(
+                it.event.payment == payment.id,
+                key,
+                format_args!("has {}, an event of another payment", it.event.id),
+            );
+            let moves_money = crate::domain::moves_money(&it.event.event);
+            let what = format_args!("has the event {}, which is not a transaction as its postings say", it.event.id);
+            self.expect(moves_money == it.event.money.is_some(), key, what);
+            postings.extend(it.event.money.map(|money| money.postings));
+            let StoredEvent { id, event: kind, created_at, .. } = it.event;
+            events.push(EventWrite { id, kind, created_at, data: it.data });
+        }
+        for fault in event_faults(payment, &events) {
+            self.find(key, fault);
+        }
+        if let Some(fault) = posting_fault(payment, &postings) {
+            self.find(key, fault);
+        }
+        Ok(())
+    }
+
+    async fn event(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(event) = self.parse::<StoredEvent>(key, value) else { return Ok(()) };
+        let fault = event.money.as_ref().and_then(|money| sum_fault(&money.postings));
+        fault.into_iter().for_each(|fault| self.find(key, fault));
+        let payment = self.stored_payment(&event.payment).await?;
+        let is_its = payment.as_ref().is_some_and(|payment| {
+            payment.events.contains(&event.id)
+                && payment.session.scope() == event.scope
+                && (event.data.is_some() || payment.data_of(&event.id).is_some())
+        });
+        self.expect(is_its, key, "is no event of its payment, or has no data");
+        self.sums.money(&event);
+        self.stands(key, &event).await
+    }
+
+    pub(super) async fn stored_payment(
+        &self,
+        id: &payments_core::PaymentId,
+    ) -> Result<Option<StoredPayment<'static>>, StoreError> {
+        let key = keys::payment(id);
+        Ok(self.get(&key).await?.and_then(|record| StoredPayment::parse(&key, &record).ok()))
+    }
+
+    async fn delivery(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(stored) = self.parse::<StoredDelivery>(key, value) else { return Ok(()) };
+        let outgoing = &stored.delivery;
+        if let Some(event) = &outgoing.event {
+            let is_there = self.other::<StoredEvent>(&keys::event(event)).await?.is_some();
+            self.expect(is_there, key, "sends an event that is not there");
+        }
+        delivery_faults(outgoing).into_iter().for_each(|fault| self.find(key, fault));
+        self.stands(key, &stored).await
+    }
+
+    /// A stored response tells of an effect that is there.
+    async fn response(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(kept) = self.parse::<KeptResponse>(key, value) else { return Ok(()) };
+        let is_there = match (&kept.body, &kept.event) {
+            (None, Some(event)) => self.other::<StoredEvent>(&keys::event(event)).await?.is_some(),
+            (Some(body), None) => self.has_effect(key, body).await?,
+            _ => false,
+        };
+        self.expect(is_there, key, "tells of an effect that is not there");
+        match keys::idempotency_key(key) {
+            Some(of) => self.stands(key, &ResponseOf { key: of, kept }).await,
+            None => {
+                self.find(key, "is of no idempotency key");
+                Ok(())
+            }
+        }
+    }
+
+    async fn has_effect(&mut self, key: &[u8], body: &RawJson) -> Result<bool, StoreError> {
+        let effect = effect_of(body).map_err(|error| self.find(key, format_args!("cannot be read: {error}")));
+        Ok(match effect {
+            Err(()) | Ok(None) => false,
+            Ok(Some(Effect::Endpoint)) => true,
+            Ok(Some(Effect::Delivery(id))) => match id.parse() {
+                Ok(id) => self.get(&keys::delivery(&id)).await?.is_some(),
+                Err(_) => false,
+            },
+            Ok(Some(Effect::Payment(id))) => match id.parse() {
+                Ok(id) => self.stored_payment(&id).await?.is_some(),
+                Err(_) => false,
+            },
+        })
+    }
+
+    /// A claimed key has no response that counts, and the lease ends.
+    async fn claim(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(claim) = self.parse(key, value) else { return Ok(()) };
+        let Some(of) = keys::idempotency_key(key) else {
+            self.find(key, "is on no idempotency key");
+            return Ok(());
+        };
+        let response: Option<KeptResponse> = self.other(&keys::response(&of)).await?;
+        for fault in claim_faults(&claim, response.map(|it| it.created_at)) {
+            self.find(key, fault);
+        }
+        self.stands(key, &ClaimOn { key: of, claim }).await
+    }
+
+    async fn api_key(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(api_key) = self.parse::<ApiKey>(key, value) else { return Ok(()) };
+        let workspace: Option<Workspace> = self.other(&keys::workspace(&api_key.workspace_id)).await?;
+        let is_its = workspace.is_some_and(|it| it.developer_id == owner_of(&api_key.scope.developer_id));
+        self.expect(is_its, key, "is of a workspace that is not there, or of another developer");
+        match keys::hash_of(key) {
+            Some(hash) => self.stands(key, &KeyOf { hash, key: api_key }).await,
+            None => {
+                self.find(key, "is under no hash");
+                Ok(())
+            }
+        }
+    }
+
+    async fn has_workspace(&mut self, key: &[u8], developer: &payments_core::DeveloperId) -> Result<(), StoreError> {
+        let is_there = self.get(&keys::workspace_of(&owner_of(developer))).await?.is_some();
+        self.expect(is_there, key, "belongs to a developer that is not there");
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! A change while it is decided: what it reads, and what it writes.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use payments_core::Status;
+use serde::de::DeserializeOwned;
+
+use super::{
+    bits,
+    codec::{Reader, items, push_bytes, push_number},
+    entry::{Entry, day_of, key_at},
+    head::{CHUNK, Head, push_day, read_day},
+    keys,
+    list::List,
+    reads::{head_of, parse},
+};
+use crate::{
+    CommitError, StoreError,
+    bytes::View,
+    domain::{DayTotals, Scope},
+};
+
+/// The values as a change leaves them so far.
+pub(super) struct Draft<'v> {
+    view: &'v mut dyn View,
+    packs: bool,
+    /// The heads that it has read, which are written at the end.
+    heads: BTreeMap<Vec<u8>, Head>,
+}
+
+impl<'v> Draft<'v> {
+    pub(super) fn new(view: &'v mut dyn View, packs: bool) -> Self {
+        Self { view, packs, heads: BTreeMap::new() }
+    }
+
+    pub(super) fn finish(self) {
+        for (key, head) in self.heads {
+            if head.is_empty() { self.view.remove(key) } else { self.view.put(key, head.encode()) }
+        }
+    }
+
+    pub(super) fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError> {
+        self.view.get(key)
+    }
+
+    pub(super) fn json<T: DeserializeOwned>(&mut self, key: &[u8]) -> Result<Option<T>, CommitError> {
+        Ok(self.get(key)?.map(|value| parse(key, &value)).transpose()?)
+    }
+
+    pub(super) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.view.put(key, value);
+    }
+
+    pub(super) fn remove(&mut self, key: Vec<u8>) {
+        self.view.remove(key);
+    }
+
+    /// A head, which may be changed.
+    pub(super) fn head(&mut self, key: &[u8]) -> Result<&mut Head, CommitError> {
+        if !self.heads.contains_key(key) {
+            let head = head_of(key, self.view.get(key)?.as_deref())?;
+            self.heads.insert(key.to_vec(), head);
+        }
+        Ok(self.heads.entry(key.to_vec()).or_default())
+    }
+
+    /// The length of a list: the position of its next item.
+    pub(super) fn count(&mut self, list: &List) -> Result<u64, CommitError> {
+        let head = self.head(&list.head)?;
+        Ok(list.tail(head).map_or(0, super::head::Tail::count))
+    }
+
+    pub(super) fn add(&mut self, entry: Entry) -> Result<(), CommitError> {
+        match entry {
+            Entry::Key { key, value } => self.put(key, value),
+            Entry::At { index, time, owner } => {
+                let key = key_at(index, time, &owner, self.packs);
+                let mut item = Vec::with_capacity(owner.len() + 1);
+                if self.packs && index.is_shared() {
+                    push_bytes(&mut item, &owner);
+                }
+                self.view.append(key, &item)?;
+            }
+            Entry::Sum { head, name, amount } => drop(self.head(&head)?.add(name, amount)),
+            Entry::Item { list, position, item } => self.push(&list, position, &item)?,
+            Entry::Bit { scope, status, position } => self.set_bit(&scope, &status, position, true)?,
+            Entry::Found { list, position } => {
+                let nth = self.count(&list)?;
+                let mut item = Vec::new();
+                push_number(&mut item, position.into());
+                self.push(&list, nth, &item)?;
+            }
+            Entry::Day { scope, currency, day, added } => {
+                let head = self.head(&keys::head_of_scope(&scope))?;
+                let passed = match head.days.get_mut(&currency) {
+                    Some((last, totals)) if *last == day => {
+                        *totals += added;
+                        return Ok(());
+                    }
+                    // It counts in the key of its own day.
+                    Some((last, _)) if *last > day => Some((day, added)),
+                    _ => head.days.insert(currency, (day, added)),
+                };
+                if let Some((day, added)) = passed {
+                    self.add_to_day(keys::day(&scope, currency, day_of(day)), added)?;
+                }
+            }
+            Entry::Lane { scope, endpoint } => {
+                if self.head(&keys::head_of_endpoint(&scope, &endpoint))?.add("outbox".to_owned(), 1) == 1 {
+                    self.put(keys::lane(&endpoint), scope.to_string().into_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, entry: Entry) -> Result<(), CommitError> {
+        match entry {
+            Entry::Key { key, .. } => self.remove(key),
+            Entry::At { index, time, owner } => {
+                let key = key_at(index, time, &owner, self.packs);
+                let mut others = Vec::new();
+                if let Some(value) = self.get(&key)? {
+                    items(&value).filter(|item| *item != owner).for_each(|item| push_bytes(&mut others, item));
+                }
+                if others.is_empty() { self.remove(key) } else { self.put(key, others) }
+            }
+            Entry::Sum { head, name, amount } => drop(self.head(&head)?.add(name, -amount)),
+            Entry::Bit { scope, status, position } => self.set_bit(&scope, &status, position, false)?,
+            Entry::Lane { scope, endpoint } => {
+                if self.head(&keys::head_of_endpoint(&scope, &endpoint))?.add("outbox".to_owned(), -1) == 0 {
+                    self.remove(keys::lane(&endpoint));
+                }
+            }
+            Entry::Item { list, position, .. } | Entry::Found { list, position } => {
+                let what = format!("a change would remove position {position} from its list {}", list.name);
+                return Err(StoreError::corrupt(&list.head, what).into());
+            }
+            Entry::Day { scope, day, .. } => {
+                let what = format!("a change would take from the totals of {}", day_of(day));
+                return Err(StoreError::corrupt(&keys::head_of_scope(&scope), what).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, list: &List, position: u64, item: &[u8]) -> Result<(), CommitError> {
+        let head = self.head(&list.head)?;
+        let tail = head.lists.entry(list.name.to_owned()).or_default();
+        if tail.count() != position {
+            let what = format!("its list {} has {} items, and one is added at {position}", list.name, tail.count());
+            return Err(StoreError::corrupt(&list.head, what).into());
+        }
+        if let Some((number, chunk)) = tail.push(item) {
+            self.put(list.chunk(number), chunk);
+            if let Some(scope) = &list.bits {
+                self.move_windows(scope, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets or clears the bit of a payment: in the head while the payment is in the tail of its list, then in a block.
+    fn set_bit(&mut self, scope: &Scope, status: &Status, position: u64, is_set: bool) -> Result<(), CommitError> {
+        let list = List::payments(scope);
+        let head = self.head(&list.head)?;
+        let before = list.tail(head).map_or(0, |tail| tail.before);
+        if let Some(nth) = position.checked_sub(before) {
+            let window = head.windows.entry(status.to_string()).or_default();
+            let bit = 1_u32.checked_shl(u32::try_from(nth).unwrap_or(u32::MAX)).unwrap_or_default();
+            *window = if is_set { *window | bit } else { *window & !bit };
+            if *window == 0 {
+                head.windows.remove(status.as_str());
+            }
+            return Ok(());
+        }
+        let key = bits::block(scope, status, position);
+        let mut block = self.get(&key)?.map(Cow::into_owned).unwrap_or_default();
+        bits::set(&mut block, position, is_set);
+        if bits::is_clear(&block) {
+            self.remove(key)
+        } else {
+            self.put(key, block)
+        }
+        Ok(())
+    }
+
+    /// Moves the bits of payments whose chunk of the list is full from the head to blocks.
+    fn move_windows(&mut self, scope: &Scope, chunk: u64) -> Result<(), CommitError> {
+        let windows = std::mem::take(&mut self.head(&keys::head_of_scope(scope))?.windows);
+        for (status, window) in windows {
+            let status = Status::from(&*status);
+            let first = chunk * CHUNK;
+            let key = bits::block(scope, &status, first);
+            let mut block = self.get(&key)?.map(Cow::into_owned).unwrap_or_default();
+            (0..CHUNK).filter(|nth| window & (1 << nth) != 0).for_each(|nth| bits::set(&mut block, first + nth, true));
+            if !bits::is_clear(&block) {
+                self.put(key, block);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_to_day(&mut self, key: Vec<u8>, added: DayTotals) -> Result<(), CommitError> {
+        let mut totals = match self.get(&key)? {
+            Some(value) => {
+                read_day(&mut Reader(&value)).ok_or_else(|| StoreError::corrupt(&key, "no totals of a day"))?
+            }
+            None => DayTotals::default(),
+        };
+        totals += added;
+        let mut value = Vec::new();
+        push_day(&mut value, &totals);
+        self.put(key, value);
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! Entries: what follows from records.
+//!
+//! One function for each kind of record says which entries it has. A commit applies the difference between those before and
+//! those after it, a check compares, and a migration builds them again.
+
+use payments_core::{Currency, Day, Status, Timestamp, WebhookId};
+
+use super::{
+    draft::Draft,
+    keys::{self, TimeIndex},
+    list::List,
+};
+use crate::{
+    CommitError, StoreError,
+    domain::{DayTotals, Scope},
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A key of its own.
+    Key { key: Vec<u8>, value: Vec<u8> },
+    /// An owner under a time in an index.
+    At { index: TimeIndex, time: Timestamp, owner: Vec<u8> },
+    /// An addition to a sum of a head.
+    Sum { head: Vec<u8>, name: String, amount: i128 },
+    /// The item at a position of a list. It stays.
+    Item { list: List, position: u64, item: Vec<u8> },
+    /// The bit of a payment, by its position, among those of its status.
+    Bit { scope: Scope, status: Status, position: u64 },
+    /// A payment, by its position, among those that a value finds. It stays.
+    Found { list: List, position: u64 },
+    /// An addition to the totals of a day, counted from 1970. It stays.
+    Day { scope: Scope, currency: Currency, day: u32, added: DayTotals },
+    /// A pending delivery in the lane of an endpoint.
+    Lane { scope: Scope, endpoint: WebhookId },
+}
+
+pub(super) trait Record {
+    fn key(&self) -> Vec<u8>;
+    fn text(&self) -> Result<Vec<u8>, serde_json::Error>;
+    fn entries(&self) -> Vec<Entry>;
+}
+
+impl Draft<'_> {
+    /// Puts a record in the place of another one with its key, or of none.
+    pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), CommitError> {
+        let key = after.key();
+        let text = after.text().map_err(|error| StoreError::corrupt(&key, error))?;
+        self.put(key, text);
+        self.change_entries(before.map(Record::entries).unwrap_or_default(), after.entries())
+    }
+
+    pub(super) fn delete<R: Record>(&mut self, record: &R) -> Result<(), CommitError> {
+        self.remove(record.key());
+        self.change_entries(record.entries(), Vec::new())
+    }
+
+    fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), CommitError> {
+        before.retain(|entry| match after.iter().position(|it| it == entry) {
+            Some(same) => {
+                after.remove(same);
+                false
+            }
+            None => true,
+        });
+        before.into_iter().try_for_each(|entry| self.take(entry))?;
+        // In the order in which they stand: a list grows one position after the other.
+        after.into_iter().try_for_each(|entry| self.add(entry))
+    }
+}
+
+/// The key of an owner's entry in an index. Some keys are shared.
+pub(super) fn key_at(index: TimeIndex, time: Timestamp, owner: &[u8], packs: bool) -> Vec<u8> {
+    let mut key = index.at(time);
+    if !(packs && index.is_shared()) {
+        key.extend_from_slice(owner);
+    }
+    key
+}
+
+/// The owners that a key of an index names.
+pub(super) fn owners_at(index: TimeIndex, key: &[u8], value: &[u8]) -> Vec<Vec<u8>> {
+    let shared = index.at(Timestamp::UNIX_EPOCH).len();
+    match key.get(shared..) {
+        Some(owner) if !owner.is_empty() => vec![owner.to_vec()],
+        _ => super::codec::items(value).map(<[u8]>::to_vec).collect(),
+    }
+}
+
+pub(super) fn key_alone(key: Vec<u8>) -> Entry {
+    Entry::Key { key, value: Vec::new() }
+}
+
+/// An addition to what all developers of a cell add up to.
+pub(super) fn gauge(name: String) -> Entry {
+    Entry::Sum { head: keys::gauges(), name, amount: 1 }
+}
+
+const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// The number of the day of a time, counted from 1970.
+pub(super) fn day_number(time: Timestamp) -> u32 {
+    u32::try_from(time.as_millis() / MILLIS_A_DAY).unwrap_or_default()
+}
+
+pub(super) fn day_of(number: u32) -> Day {
+    Day::of(Timestamp::from_millis(i64::from(number) * MILLIS_A_DAY).unwrap_or(Timestamp::UNIX_EPOCH))
+}

@@ -1,0 +1,290 @@
+//! The key of each value.
+//!
+//! A key is text, but for a number or a digest at its end. Identifiers hold no `/`, so the parts of a key cannot run together.
+
+use std::{fmt, ops::Range, str::FromStr};
+
+use payments_core::{
+    AppId, Currency, Day, DeliveryId, DeveloperId, Environment, EventId, KeyId, PaymentId, Slot, Status, Timestamp,
+    WebhookId, WorkspaceId,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Work,
+    bytes::{CELL, Table, with_prefix},
+    domain::{IdempotencyKey, KeyHash, Lookup, Place, Scope},
+};
+
+/// Defines a function for each kind of key: its home, and its parts.
+macro_rules! keys {
+    ($table:ident $($(#[$doc:meta])* $name:ident($($part:ident: $type:ty),*) of $home:expr => $($text:expr),+;)+) => {
+        $($(#[$doc])* pub(super) fn $name($($part: $type),*) -> Vec<u8> {
+            key(Table::$table, &$home, &[$($text.as_ref()),+])
+        })+
+    };
+}
+
+/// The key of these parts. Most requests make many, so it is made without a formatter.
+fn key(table: Table, home: &[u8; CELL.len()], parts: &[&str]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(home.len() + 1 + parts.iter().map(|part| part.len()).sum::<usize>());
+    key.extend_from_slice(home);
+    key.push(table.mark());
+    parts.iter().for_each(|part| key.extend_from_slice(part.as_bytes()));
+    key
+}
+
+/// The home of a slot's keys: its number in three hex digits.
+fn home(slot: Slot) -> [u8; CELL.len()] {
+    [8, 4, 0].map(|shift| b"0123456789abcdef"[usize::from(slot.number() >> shift & 15)])
+}
+
+keys! { Record
+    workspace(id: &WorkspaceId) of home(id.slot()) => "workspace/", id;
+    /// Before the ids of a developer's apps.
+    apps_of(developer: &DeveloperId) of home(developer.slot()) => "app/", developer, "/";
+    app(developer: &DeveloperId, id: &AppId) of home(developer.slot()) => "app/", developer, "/", id;
+    gateway_token(name: &str) of home(Slot::FIRST) => "gateway-token/", name;
+    endpoint(id: &WebhookId) of home(id.slot()) => "endpoint/", id;
+    payment(id: &PaymentId) of home(id.slot()) => "payment/", id;
+    event(id: &EventId) of home(id.slot()) => "event/", id;
+    delivery(id: &DeliveryId) of home(id.slot()) => "delivery/", id;
+    log_part_of(developer: &DeveloperId, name: &str) of home(developer.slot()) => "log/", name;
+    /// The last migration into this store.
+    migration() of home(Slot::FIRST) => "migration/last";
+}
+
+keys! { Entry
+    /// Holds the id of a developer's workspace.
+    workspace_of(developer: &DeveloperId) of home(developer.slot()) => "workspace-of/", developer;
+    /// Before the ids of a workspace's API keys.
+    api_keys_of(workspace: &WorkspaceId) of home(workspace.slot()) => "api-key-of/", workspace, "/";
+    /// Holds the hash of an API key.
+    api_key_of(workspace: &WorkspaceId, id: &KeyId) of home(workspace.slot()) => "api-key-of/", workspace, "/", id;
+    /// Before the ids of a scope's endpoints.
+    endpoints_of(scope: &Scope) of home(scope.developer_id.slot()) => "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/";
+    endpoint_of(scope: &Scope, id: &WebhookId) of home(scope.developer_id.slot()) => "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
+    /// Heads the list of the deliveries of a payment's events.
+    deliveries_of(payment: &PaymentId) of home(payment.slot()) => "deliveries-of/", payment;
+    /// Before the numbers of the full chunks of a scope's list.
+    chunks(scope: &Scope, name: &str) of home(scope.developer_id.slot()) => "list/", scope.developer_id, "/", scope.environment.as_str(), "/", name, "/";
+}
+
+keys! { Hot
+    /// What most commits of a scope change.
+    head_of_scope(scope: &Scope) of home(scope.developer_id.slot()) => "scope/", scope.developer_id, "/", scope.environment.as_str();
+    /// What the deliveries to an endpoint of a scope change.
+    head_of_endpoint(scope: &Scope, id: &WebhookId) of home(id.slot()) => "endpoint/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
+    /// Before the earlier days of a scope and a currency.
+    days(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) => "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/";
+    day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) => "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
+    /// Before the numbers of a status's blocks.
+    blocks(scope: &Scope, status: &Status) of home(scope.developer_id.slot()) => "bitmap/", scope.developer_id, "/", scope.environment.as_str(), "/", status.as_str(), "/";
+    /// What all developers of a cell add up to.
+    gauges() of *CELL => "gauges";
+}
+
+keys! { Entry
+    /// Before the ids of a cell's workspaces.
+    workspaces() of *CELL => "workspace/";
+    workspace_in_cell(id: &WorkspaceId) of *CELL => "workspace/", id;
+    /// Before the pending events. Keys sort by age.
+    pending_events() of *CELL => "pending-event/";
+    pending_event(id: &EventId) of *CELL => "pending-event/", id;
+    /// Before the endpoints that have pending deliveries.
+    lanes() of *CELL => "lane/";
+    lane(endpoint: &WebhookId) of *CELL => "lane/", endpoint;
+    /// Before an endpoint's pending deliveries.
+    outbox_of(endpoint: &WebhookId) of *CELL => "outbox/", endpoint, "/";
+    outbox(endpoint: &WebhookId, delivery: &DeliveryId) of *CELL => "outbox/", endpoint, "/", delivery;
+    /// Before the claims on work.
+    all_leases() of *CELL => "lease/";
+    /// Before the claims on work of a queue.
+    leases(queue: &str) of *CELL => "lease/", queue, "/";
+    lease(queue: &str, id: &str) of *CELL => "lease/", queue, "/", id;
+    /// Before the payments whose refund needs manual settlement.
+    settlements() of *CELL => "settlement/";
+    settlement(id: &PaymentId) of *CELL => "settlement/", id;
+    /// Before the payments that need manual review.
+    reviews() of *CELL => "review/";
+    review(id: &PaymentId) of *CELL => "review/", id;
+}
+
+/// An index by time, of a whole cell. Behind its name stand the time and whose entry it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TimeIndex {
+    name: &'static str,
+    /// How many milliseconds one key may stand for.
+    unit: u64,
+}
+
+/// Open sessions, by their expiry.
+pub(super) const EXPIRIES: TimeIndex = TimeIndex { name: "expiry", unit: 2 };
+/// Stored responses, by their age.
+pub(super) const RESPONSES: TimeIndex = TimeIndex { name: "response-age", unit: 2 };
+/// Deliveries whose bodies are not redacted, by their age.
+pub(super) const BODIES: TimeIndex = TimeIndex { name: "body-age", unit: 2 };
+/// Payments whose gateway is to be asked.
+pub(super) const CHECKS: TimeIndex = TimeIndex { name: "gateway-check", unit: 1 };
+/// Deliveries that wait for their next attempt.
+pub(super) const RETRIES: TimeIndex = TimeIndex { name: "retry", unit: 1 };
+/// Claims on idempotency keys, by the end of their lease.
+pub(super) const CLAIMS: TimeIndex = TimeIndex { name: "claim-end", unit: 1 };
+
+impl TimeIndex {
+    pub(super) const ALL: [Self; 6] = [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS];
+
+    fn prefix(self) -> Vec<u8> {
+        key(Table::Entry, CELL, &[self.name, "/"])
+    }
+
+    pub(super) fn at(self, time: Timestamp) -> Vec<u8> {
+        numbered(&self.prefix(), millis(time) / self.unit)
+    }
+
+    /// Whether several owners of nearly the same time may share a key.
+    pub(super) fn is_shared(self) -> bool {
+        self.unit > 1
+    }
+
+    pub(super) fn all(self) -> Range<Vec<u8>> {
+        with_prefix(&self.prefix())
+    }
+
+    /// The keys of all times before this one.
+    pub(super) fn before(self, time: Timestamp) -> Range<Vec<u8>> {
+        self.prefix()..self.at(time)
+    }
+
+    /// The keys of all times after this one.
+    pub(super) fn after(self, time: Timestamp) -> Range<Vec<u8>> {
+        let prefix = self.prefix();
+        numbered(&prefix, millis(time) / self.unit + 1)..with_prefix(&prefix).end
+    }
+
+    /// The time of a key; `None` if it is not one of this index.
+    pub(super) fn time_of(self, key: &[u8]) -> Option<Timestamp> {
+        let number = u64::from_be_bytes(*key.strip_prefix(&*self.prefix())?.first_chunk()?);
+        Timestamp::from_millis(i64::try_from(number.checked_mul(self.unit)?).ok()?).ok()
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.developer_id, self.environment)
+    }
+}
+
+/// The scope of a name that begins with one.
+pub(super) fn scope_of(name: &str) -> Option<Scope> {
+    let mut parts = name.split('/');
+    let developer_id = parts.next()?.parse().ok()?;
+    let environment = parts.next()?;
+    let environment = [Environment::Live, Environment::Test].into_iter().find(|one| one.as_str() == environment)?;
+    Some(Scope { developer_id, environment })
+}
+
+/// Before the records of a kind in a slot.
+pub(super) fn records_of(slot: Slot, kind: &str) -> Vec<u8> {
+    key(Table::Record, &home(slot), &[kind, "/"])
+}
+
+pub(super) fn log_part(scope: &Scope, place: Place) -> Vec<u8> {
+    log_part_of(&scope.developer_id, &place.key_in(scope))
+}
+
+pub(super) fn api_key(hash: &KeyHash) -> Vec<u8> {
+    key(Table::Record, &home(hash.slot), &["api-key/", &hex::encode(hash.digest)])
+}
+
+pub(super) fn lease_on(work: &Work) -> Vec<u8> {
+    lease(work.queue().name(), work.id())
+}
+
+pub(super) fn slot_of(key: &[u8]) -> Option<Slot> {
+    let number = u16::from_str_radix(str::from_utf8(key.get(..CELL.len())?).ok()?, 16).ok()?;
+    Slot::all().nth(number.into())
+}
+
+pub(super) fn all_of(slot: Slot, table: Table) -> Range<Vec<u8>> {
+    with_prefix(&key(table, &home(slot), &[]))
+}
+
+pub(super) fn hash_of(key: &[u8]) -> Option<KeyHash> {
+    Some(KeyHash { slot: slot_of(key)?, digest: hex::decode(rest_of(key)?).ok()?.try_into().ok()? })
+}
+
+pub(super) fn response(key: &IdempotencyKey) -> Vec<u8> {
+    of_idempotency("response", key)
+}
+
+pub(super) fn claim(key: &IdempotencyKey) -> Vec<u8> {
+    of_idempotency("claim", key)
+}
+
+fn of_idempotency(kind: &str, of: &IdempotencyKey) -> Vec<u8> {
+    let IdempotencyKey { scope, digest } = of;
+    let parts = [kind, "/", scope.developer_id.as_str(), "/", scope.environment.as_str(), "/"];
+    let mut at = key(Table::Record, &home(scope.developer_id.slot()), &parts);
+    at.extend_from_slice(digest);
+    at
+}
+
+/// The idempotency key of the key of a response or a claim.
+pub(super) fn idempotency_key(key: &[u8]) -> Option<IdempotencyKey> {
+    let (text, digest) = key.split_last_chunk()?;
+    let text = str::from_utf8(text).ok()?;
+    Some(IdempotencyKey { scope: scope_of(text.split_once('/')?.1.split_once('/')?.1)?, digest: *digest })
+}
+
+/// How many bytes of a value's digest a key has.
+const VALUE_BYTES: usize = 16;
+
+/// Heads the list of the payments of a scope that a value finds. The digest hides the value and gives every key one length.
+pub(super) fn found(scope: &Scope, lookup: &Lookup) -> Vec<u8> {
+    let digest = Sha256::digest(format!("{} {}", lookup.kind.as_str(), lookup.value));
+    let parts = ["found/", scope.developer_id.as_str(), "/", scope.environment.as_str(), "/"];
+    let mut at = key(Table::Entry, &home(scope.developer_id.slot()), &parts);
+    at.extend_from_slice(&digest[..VALUE_BYTES]);
+    at
+}
+
+/// The kind of a key: what stands between the home and the first `/`.
+pub(super) fn kind_of(key: &[u8]) -> Option<(Table, &str)> {
+    let table = Table::of(key)?;
+    let rest = key.get(CELL.len() + 1..)?;
+    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+    Some((table, str::from_utf8(&rest[..end]).ok()?))
+}
+
+/// What stands behind the kind of a key, as text.
+pub(super) fn rest_of(key: &[u8]) -> Option<&str> {
+    let rest = key.get(CELL.len() + 1..)?;
+    let begin = rest.iter().position(|byte| *byte == b'/')? + 1;
+    str::from_utf8(&rest[begin..]).ok()
+}
+
+/// The id in the last part of a key.
+pub(super) fn id_at_end<I: FromStr>(key: &[u8]) -> Option<I> {
+    str::from_utf8(key).ok()?.rsplit(['/', ':']).next()?.parse().ok()
+}
+
+/// A key that ends with a number. Keys with the same prefix sort by it.
+pub(super) fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
+    [prefix, number.to_be_bytes().as_slice()].concat()
+}
+
+/// The number at the end of a key.
+pub(super) fn number_of(key: &[u8]) -> Option<u64> {
+    key.last_chunk().map(|number| u64::from_be_bytes(*number))
+}
+
+fn millis(time: Timestamp) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(0)
+}
+
+impl fmt::Display for TimeIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

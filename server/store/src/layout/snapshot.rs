@@ -1,0 +1,143 @@
+//! A whole store at rest: what is opened, checked, exported and moved. Its calls block.
+
+use payments_core::{Posting, Slot};
+use serde::Serialize;
+
+use super::{
+    Placed, Store, decision,
+    entry::owners_at,
+    event::StoredEvent,
+    keys::{self, CLAIMS},
+    outcome_of,
+    payment::StoredPayment,
+    records::InOrder,
+    store_error,
+};
+use crate::{
+    Migration, Result,
+    bytes::{AtRest, Bytes, Journaled, KeyValue, now},
+    domain::{Outgoing, Session},
+};
+
+pub(super) type Each<'s, T> = Box<dyn Iterator<Item = Result<T>> + 's>;
+
+/// A store as of one moment. Its methods block: call them on a thread that runs no tasks.
+pub trait Snapshot {
+    /// Counts the records, for a progress bar.
+    fn records(&self) -> Result<u64>;
+    /// Checks every record. Calls `progress` with the number of records read.
+    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked>;
+    /// Every payment with its session, in the order of their ids.
+    fn each_session(&self) -> Each<'_, Session>;
+    /// Every payment with its session and the postings of each of its changes, oldest first, in the order of their ids.
+    fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
+    fn each_delivery(&self) -> Each<'_, Outgoing>;
+    /// The records of a kind, in the order of what stands behind the kind in their keys.
+    fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
+    /// The first values of a slot that has some, strictly after a key, at most `at_most`, in the order of their keys.
+    fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>>;
+    fn migration(&self) -> Result<Option<Migration>>;
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Checked {
+    pub records: u64,
+    pub payments: u64,
+    /// The faults; none in a sound store.
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The record's key, with other bytes than text escaped.
+    pub record: String,
+    pub what: String,
+}
+
+impl Placed<Journaled> {
+    /// Drops every claim on an idempotency key: the process that made them is gone.
+    pub fn void_key_claims(&self) -> Result<()> {
+        let claims: Vec<_> = now(async {
+            let mut claims = Vec::new();
+            for reads in self.cells()? {
+                claims.extend(reads.all(CLAIMS.all()).await?);
+            }
+            Ok(claims)
+        })?;
+        let claims: Vec<_> = claims.iter().flat_map(|(key, value)| owners_at(CLAIMS, key, value)).collect();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let (void, outcome) =
+            decision(self.bytes.packs(), move |draft| claims.iter().try_for_each(|at| draft.drop_claim(at)));
+        self.bytes.commit_blocking(void)?;
+        outcome_of(&outcome).map_err(store_error)
+    }
+}
+
+impl<B: AtRest> Placed<B> {
+    fn each_of<T: 'static>(
+        &self,
+        kind: &'static str,
+        of: impl Fn(&Self, Vec<u8>, Vec<u8>) -> Result<T> + 'static,
+    ) -> Each<'_, T> {
+        let mut records = match self.bytes.wait(InOrder::open(self, kind)) {
+            Ok(records) => records,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
+        Box::new(std::iter::from_fn(move || {
+            let entry = self.bytes.wait(records.next()).transpose()?;
+            Some(entry.and_then(|(key, value)| of(self, key, value)))
+        }))
+    }
+}
+
+impl<B: AtRest> Snapshot for Placed<B> {
+    fn records(&self) -> Result<u64> {
+        self.bytes.count()
+    }
+
+    fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
+        self.bytes.wait(self.check_all(progress))
+    }
+
+    fn each_session(&self) -> Each<'_, Session> {
+        self.each_of("payment", |_, key, record| Ok(StoredPayment::parse(&key, &record)?.session.into_owned()))
+    }
+
+    fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)> {
+        self.each_of("payment", |store, key, record| {
+            let stored = StoredPayment::parse(&key, &record)?;
+            let keys = stored.events.iter().map(keys::event).collect();
+            let reads = store.of(stored.session.payment.id.slot());
+            let mut postings = Vec::new();
+            for (id, event) in stored.events.iter().zip(store.bytes.wait(reads.get(keys))?) {
+                let event = event.map(|event| StoredEvent::parse(&keys::event(id), &event)).transpose()?;
+                postings.extend(event.and_then(|event| event.money).map(|money| money.postings));
+            }
+            Ok((stored.session.into_owned(), postings))
+        })
+    }
+
+    fn each_delivery(&self) -> Each<'_, Outgoing> {
+        self.each_of("delivery", |store, key, value| store.bytes.wait(store.whole_delivery(&key, &value)))
+    }
+
+    fn each(&self, kind: &'static str) -> Each<'_, KeyValue> {
+        self.each_of(kind, |_, key, value| Ok((key, value)))
+    }
+
+    fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>> {
+        self.bytes.wait(self.read_values_after(key, at_most))
+    }
+
+    fn migration(&self) -> Result<Option<Migration>> {
+        self.bytes.wait(self.last_migration())
+    }
+}
+
+impl Store {
+    pub async fn last_migration(&self) -> Result<Option<Migration>> {
+        self.of(Slot::FIRST).json(keys::migration()).await
+    }
+}

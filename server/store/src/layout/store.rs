@@ -1,0 +1,217 @@
+//! The store's verbs.
+
+use std::ops::RangeInclusive;
+
+use payments_core::{Currency, Day, DeliveryId, Environment, EventId, LedgerAccount, PaymentId, Status};
+
+use super::{
+    Store,
+    codec::Reader,
+    delivery,
+    entry::day_of,
+    event::{StoredEvent, balance_of, paid_in, volume_in, whole_events},
+    head::read_day,
+    keys,
+    payment::{self, StoredPayment},
+};
+use crate::{
+    Backups, Change, CommitError, Committed, Conflict, EventWrite, Gauges, PaymentJson, RequestCounts, Result,
+    StoreError, Write,
+    domain::{DayTotals, Endpoint, Outgoing, PendingEvent, Scope, Session, Totals},
+};
+
+impl Store {
+    /// Makes a change durable as a whole, if its conditions hold.
+    pub async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        #[cfg(feature = "simulation")]
+        {
+            crate::falsified::commit(self, change).await
+        }
+        #[cfg(not(feature = "simulation"))]
+        {
+            self.commit_as_it_is(change).await
+        }
+    }
+
+    /// [`commit`](Self::commit) without the faults that a simulation plants.
+    pub async fn commit_as_it_is(&self, change: Change) -> Result<Committed, CommitError> {
+        debug_assert!(change.has_one_home(), "{change:?}");
+        let cell = self.bytes.cell_of(change.home());
+        let claims = self.claims.clone();
+        let key_hash = |write: &Write| match write {
+            Write::ApiKey(hash, _) => Some(hash.clone()),
+            _ => None,
+        };
+        let changed: Vec<_> = change.writes.iter().filter_map(key_hash).collect();
+        let committed = self.decide(cell, true, move |draft| {
+            // Claims end by themselves; they are looked at when the change is decided.
+            let hold = claims.hold(draft, &change.under)? || planted!(ClaimNotChecked);
+            let applied = draft.apply(&change);
+            if !hold {
+                return Err(Conflict::WorkLost.into());
+            }
+            applied
+        });
+        let committed = committed.await;
+        changed.iter().for_each(|hash| self.keys.remove(hash));
+        committed
+    }
+
+    /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
+    pub async fn prove_readiness(&self) -> Result<()> {
+        self.bytes.prove_readiness().await
+    }
+
+    /// The backups that the engine makes, if it does.
+    pub fn backups(&self) -> Option<Backups<'_>> {
+        self.bytes.backups()
+    }
+
+    /// The counts of requests that all servers on the store share, if it may have several servers.
+    pub fn request_counts(&self) -> Option<&dyn RequestCounts> {
+        self.bytes.request_counts()
+    }
+
+    /// A developer's balance and volume in one currency.
+    pub async fn totals(&self, scope: &Scope, currency: Currency) -> Result<Totals> {
+        let head = self.of_scope(scope).head(&keys::head_of_scope(scope)).await?;
+        let payments = u64::try_from(head.sum(&paid_in(currency))).unwrap_or_default();
+        let volume_minor = head.sum(&volume_in(currency));
+        Ok(Totals { balance_minor: head.sum(&balance_of(currency, LedgerAccount::Merchant)), volume_minor, payments })
+    }
+
+    /// The totals of the days from the first to the last one in a currency, oldest first, without days that have no payments.
+    /// Reads a record of each day, so the caller bounds their number.
+    pub async fn days(
+        &self,
+        scope: &Scope,
+        currency: Currency,
+        days: RangeInclusive<Day>,
+    ) -> Result<Vec<(Day, DayTotals)>> {
+        let reads = self.of_scope(scope);
+        let head = reads.head(&keys::head_of_scope(scope)).await?;
+        let (first, last) = (keys::day(scope, currency, *days.start()), keys::day(scope, currency, *days.end()));
+        let prefix = keys::days(scope, currency);
+        let mut found = Vec::new();
+        for (key, value) in reads.all(first..[&last[..], &[0]].concat()).await? {
+            let day = str::from_utf8(&key[prefix.len()..]).ok().and_then(|day| day.parse::<Day>().ok());
+            let totals = read_day(&mut Reader(&value));
+            let (Some(day), Some(totals)) = (day, totals) else {
+                return Err(StoreError::corrupt(&key, "it is no day's totals"));
+            };
+            found.push((day, totals));
+        }
+        // The last day is in the head, and may have become an earlier one since the head was read.
+        let last = head.days.get(&currency).map(|(day, totals)| (day_of(*day), *totals));
+        if let Some((day, totals)) = last.filter(|(day, _)| days.contains(day)) {
+            found.retain(|(other, _)| *other != day);
+            found.push((day, totals));
+            found.sort_by_key(|(day, _)| *day);
+        }
+        Ok(found)
+    }
+
+    /// A payment's session, in any scope.
+    pub async fn session(&self, id: &PaymentId) -> Result<Option<Session>> {
+        Ok(StoredPayment::read(self.of(id.slot()), id).await?.map(|stored| stored.session.into_owned()))
+    }
+
+    /// Every payment whose refund needs manual settlement, oldest first.
+    pub async fn manual_settlements(&self) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::settlements()).await
+    }
+
+    /// Every payment that needs manual review, oldest first.
+    pub async fn manual_reviews(&self) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::reviews()).await
+    }
+
+    /// What all developers' records add up to.
+    pub async fn gauges(&self) -> Result<Gauges> {
+        let mut found = Gauges::default();
+        for reads in self.cells()? {
+            let head = reads.head(&keys::gauges()).await?;
+            let sum = |name| u64::try_from(head.sum(name)).unwrap_or_default();
+            found.outbox += sum("outbox");
+            found.waiting += sum("waiting");
+            for (name, count) in &head.sums {
+                let Some((environment, status)) = name.strip_prefix("payments.").and_then(|it| it.split_once('.'))
+                else {
+                    continue;
+                };
+                let of = [Environment::Live, Environment::Test].into_iter().find(|it| it.as_str() == environment);
+                let count = u64::try_from(*count).unwrap_or_default();
+                found.payments.extend(of.map(|environment| (environment, Status::from(status), count)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A payment of a scope, as the API serves it.
+    pub async fn payment_json(&self, scope: &Scope, id: &PaymentId) -> Result<Option<PaymentJson>> {
+        let key = keys::payment(id);
+        let Some(record) = self.of(id.slot()).one(key.clone()).await? else { return Ok(None) };
+        payment::served(&key, record, scope)
+    }
+
+    /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
+    pub async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
+        let whole = whole_events(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
+        let Some(whole) = whole.filter(|whole| whole.event.pending.is_some()) else { return Ok(None) };
+        let at = keys::event(id);
+        let missing = || StoreError::corrupt(&at, "its payment is not there");
+        let session = self.session(&whole.event.payment).await?.ok_or_else(missing)?;
+        let StoredEvent { event: kind, created_at, pending, .. } = whole.event;
+        let event = PendingEvent::new(&session, id.clone(), kind, created_at, &whole.data);
+        let event = event.map_err(|error| StoreError::corrupt(&at, error))?;
+        let event = PendingEvent { after: pending.and_then(|pending| pending.after), ..event };
+        let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
+        Ok(Some((event, endpoints)))
+    }
+
+    /// The payment of a scope's event.
+    pub async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
+        let event = StoredEvent::read(self.of(id.slot()), id).await?;
+        Ok(event.filter(|event| event.scope == *scope).map(|event| event.payment))
+    }
+
+    /// The events of each of these different payments of a scope, oldest first. Leaves out payments that are not there.
+    pub async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
+        let reads = self.of_scope(scope);
+        let keys = payments.iter().map(keys::payment).collect();
+        let mut stored = reads.records(keys, |key, record| StoredPayment::parse(key, &record)).await?;
+        stored.retain(|it| it.session.scope() == *scope);
+        let ids: Vec<EventId> = stored.iter().flat_map(|it| it.events.iter().cloned()).collect();
+        let mut whole = whole_events(reads, &ids).await?.into_iter().peekable();
+        let mut found = Vec::new();
+        for payment in stored.iter().map(|it| &it.session.payment.id) {
+            let mut events = Vec::new();
+            while let Some(whole) = whole.next_if(|whole| whole.event.payment == *payment) {
+                let StoredEvent { id, event: kind, created_at, .. } = whole.event;
+                events.push(EventWrite { id, kind, created_at, data: whole.data });
+            }
+            found.push((payment.clone(), events));
+        }
+        Ok(found)
+    }
+
+    pub async fn outgoing(&self, id: &DeliveryId) -> Result<Option<Outgoing>> {
+        Ok(delivery::read(self.of(id.slot()), std::slice::from_ref(id)).await?.pop())
+    }
+}
+
+impl Store {
+    /// The payments that an index of each cell names, oldest first.
+    async fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>> {
+        let mut ids: Vec<PaymentId> = Vec::new();
+        for reads in self.cells()? {
+            ids.extend(reads.all_with(prefix).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
+        }
+        ids.sort();
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(self.session(&id).await?);
+        }
+        Ok(found)
+    }
+}

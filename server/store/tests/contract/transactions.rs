@@ -1,0 +1,89 @@
+//! The list of transactions.
+
+use std::{sync::Arc, time::Duration};
+
+use payments_core::{Cause, Environment, EventId, RANDOM_BYTES, RefundId, Slot};
+use payments_store::{
+    PaymentWrite, Store, TransactionEntry, TransactionsFrom,
+    domain::{MoneyMove, Scope},
+};
+use tokio::time::sleep;
+
+use crate::samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved};
+
+/// The part of the list, once it has what was committed: an engine may show a transaction a little later.
+async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expected: usize) -> Vec<TransactionEntry> {
+    for _ in 0..1000 {
+        let found = store.transactions(&scope(), &from, at_most).await.unwrap().unwrap();
+        if found.len() >= expected {
+            return found;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the list never had {expected} transactions from {from:?} on");
+}
+
+/// The entry of a change, after which the balance is this one.
+fn entry(write: &PaymentWrite, balance_minor: i128) -> TransactionEntry {
+    TransactionEntry {
+        event: write.event.clone().unwrap().id,
+        payment: write.session.payment.id.clone(),
+        money: MoneyMove::of(write.session.payment.currency, &write.postings).unwrap(),
+        balance_minor,
+    }
+}
+
+/// A payment of 100.00 that is made and paid, of which the merchant gets 97.50.
+async fn pay(store: &Arc<Store>, nth: u8, millis: i64) -> PaymentWrite {
+    let created = new_payment(nth, at(millis));
+    let completed = paid(&created.session, at(millis + 1));
+    for write in [created, completed.clone()] {
+        commit(store, vec![payment(write)]).await.unwrap();
+    }
+    completed
+}
+
+pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_after_it(store: Arc<Store>) {
+    assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
+    // The second is committed later and happened earlier.
+    let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
+    let refund = Cause::Refunded { id: RefundId::new(Slot::FIRST, at(DAY), [3; RANDOM_BYTES]), reason: None };
+    let refunded = try_moved(&first.session, refund, at(DAY)).unwrap();
+    commit(&store, vec![payment(refunded.clone())]).await.unwrap();
+    let expected = [entry(&refunded, 9_750), entry(&second, 19_500), entry(&first, 9_750)];
+    assert_eq!(expected[0].money, MoneyMove { amount: -10_000, fee: 250, ..expected[1].money });
+    assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 3).await, expected);
+    let from_second = TransactionsFrom::Event(expected[1].event.clone());
+    assert_eq!(listed(&store, from_second.clone(), 9, 2).await, expected[1..]);
+    let other = Scope { environment: Environment::Test, ..scope() };
+    assert_eq!(store.transactions(&other, &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
+    assert!(store.transactions(&other, &from_second, 9).await.unwrap().is_none());
+    // An event without postings is no transaction.
+    let created = new_payment(4, at(0));
+    let event = created.event.clone().unwrap().id;
+    commit(&store, vec![payment(created)]).await.unwrap();
+    for unknown in [event, EventId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES])] {
+        assert!(store.transactions(&scope(), &TransactionsFrom::Event(unknown), 9).await.unwrap().is_none());
+    }
+}
+
+pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice(store: Arc<Store>) {
+    let mut expected = Vec::new();
+    for nth in 1..=70 {
+        let write = pay(&store, nth, i64::from(nth) * DAY).await;
+        expected.insert(0, entry(&write, i128::from(nth) * 9_750));
+    }
+    let mut found = listed(&store, TransactionsFrom::Newest, 70, 70).await;
+    assert_eq!(found, expected);
+    found.truncate(7);
+    while found.len() < expected.len() {
+        let from = TransactionsFrom::Event(found.pop().unwrap().event);
+        // Later ones arrive meanwhile.
+        pay(&store, 100 + u8::try_from(found.len()).unwrap(), 100 * DAY).await;
+        found.extend(listed(&store, from, 7, 1).await);
+    }
+    assert_eq!(found, expected);
+    // Before a time: nothing earlier is left out, and not everything is read.
+    let before = listed(&store, TransactionsFrom::Before(at(10 * DAY)), 200, 9).await;
+    assert!(before.ends_with(&expected[61..]));
+}

@@ -1,0 +1,15 @@
+//! What the tests of several crates share.
+//!
+//! A test that needs a database starts a [`Cluster`](cluster::Cluster), which ends with the process:
+//!
+//! ```no_run
+//! let address = test_support::cluster::Cluster::shared().database("it");
+//! ```
+#![forbid(unsafe_code)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod cluster;
+pub mod disk;
+pub mod relay;
+pub mod small_disk;
+pub mod trace;
