@@ -5,17 +5,17 @@ use std::{future::ready, sync::Arc, time::Duration};
 use payments_core::{ErrorCode, LoggedRequest, Timestamp, UnknownFields};
 use tokio::time::Instant;
 use warp::{
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, header},
     reply::Response,
 };
 
 use super::{
-    head::{Described, Head},
+    head::{Described, Found, Head},
     limit::Verdict,
     page, parameters,
     reply::{ApiError, Outcome},
     request::Request,
-    route::{Access, Found},
+    route::{Access, Route},
     server::Server,
 };
 use crate::service::{Caller, Refused, Service};
@@ -23,21 +23,22 @@ use crate::service::{Caller, Refused, Service};
 /// The path of the request log. Requests that read the log are not logged.
 pub(super) const REQUEST_LOG: &str = "/api/v1/requests";
 
-pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
+pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -> Response {
     let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
     let client = head.addresses.client;
     let begun = Instant::now();
     let mut logged_for = None;
-    let (verdict, handling) = match found.route.access {
+    let (verdict, handling) = match route.access {
         Access::Keyed(needed, handle) => match authenticate(&server, &head).await {
             Ok((caller, service)) => {
-                if found.route.template != REQUEST_LOG {
+                if found.template != REQUEST_LOG {
                     logged_for = Some((Arc::clone(&caller), Arc::clone(&service)));
                 }
                 request.service = service;
                 let verdict = server.limits.take_key(&caller.id).await;
+                let query = head.parts.uri.query().filter(|_| route.method == Method::GET);
                 let checked = ApiError::unless_permitted(&caller, needed)
-                    .and_then(|()| Ok(parameters::check(found.route, head.parts.uri.query())?));
+                    .and_then(|()| Ok(parameters::check(found.template, query)?));
                 let handling = match checked {
                     Ok(()) => handle(caller, request),
                     Err(error) => Box::pin(ready(Err(error))),
@@ -69,7 +70,7 @@ pub(super) async fn answer(found: &Found, mut request: Request) -> Response {
     if let Some((caller, service)) = logged_for {
         note(&service, &head, &caller, begun.elapsed(), &outcome);
     }
-    outcome.unwrap_or_else(|error| match found.route.access {
+    outcome.unwrap_or_else(|error| match route.access {
         Access::Page(_) => page::refusal(&head.parts.headers, error),
         _ => error.into_response(),
     })

@@ -11,7 +11,7 @@ use payments_core::ErrorCode;
 use serde::Serialize;
 use warp::http::{HeaderValue, request::Parts};
 
-use super::{limit::Verdict, lingering::Lingering, reply::ApiError, route::Found};
+use super::{limit::Verdict, lingering::Lingering, reply::ApiError};
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -57,6 +57,28 @@ impl Head {
             method: beginning(self.parts.method.as_str(), LONGEST_METHOD),
             path: beginning(self.parts.uri.path(), LONGEST_TEXT),
         }
+    }
+}
+
+/// What the route table says about a request's path.
+pub(super) struct Found {
+    /// The row of the path's route for the method. If the path does not allow the method, this is the path's first row, and
+    /// its access applies to the 405.
+    pub(super) row: usize,
+    /// The route's path as the OpenAPI document writes it.
+    pub(super) template: &'static str,
+    /// The path's methods, if the request has another one.
+    pub(super) allow: Option<&'static str>,
+    /// The metrics label: the template, or `other` if the path ends with a slash.
+    pub(super) label: &'static str,
+    /// The path parameter `{id}`, not decoded; empty if the template has none.
+    pub(super) id: String,
+}
+
+impl Found {
+    /// The template with its parameter. It is the same for all spellings of the path.
+    pub(super) fn path(&self) -> String {
+        self.template.replace("{id}", &self.id)
     }
 }
 

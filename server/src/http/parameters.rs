@@ -8,12 +8,10 @@ use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 use payments_core::{ErrorCode, Invalid, is_same_field};
 use serde_json::Value;
 use url::form_urlencoded;
-use warp::http::Method;
 
 use super::{
     head::beginning,
     reference::{DESCRIPTION, list, object, text},
-    route::{Access, Route},
 };
 use crate::nearest::nearest;
 
@@ -33,28 +31,18 @@ fn known(description: &str) -> HashMap<String, Vec<String>> {
     object(&document["paths"]).map(|(path, methods)| (path.to_owned(), names(&methods["get"]))).collect()
 }
 
-fn names_of(route: &Route) -> &'static [String] {
-    KNOWN.get(route.template).map(Vec::as_slice).unwrap_or_default()
-}
-
-fn is_checked(route: &Route) -> bool {
-    matches!(route.access, Access::Keyed(..)) && route.method == Method::GET
-}
-
-/// Whether a handler may read a parameter. A checked route never receives a parameter that is not in the table.
-pub(super) fn has(route: &Route, name: &str) -> bool {
-    !is_checked(route) || names_of(route).iter().any(|known| known == name)
+/// Whether a handler may read a parameter. [`check`] refuses every other parameter of a path in the document.
+pub(super) fn has(template: &str, name: &str) -> bool {
+    KNOWN.get(template).is_none_or(|names| names.iter().any(|known| known == name))
 }
 
 /// Refuses unknown parameters, and parameters that are given twice, in camelCase or in snake_case.
-pub(super) fn check(route: &Route, query: Option<&str>) -> Result<(), Invalid> {
-    match query.filter(|query| !query.is_empty() && is_checked(route)) {
-        Some(query) => faults(query, names_of(route)),
-        None => Ok(()),
-    }
+pub(super) fn check(template: &str, query: Option<&str>) -> Result<(), Invalid> {
+    let known = KNOWN.get(template).map(Vec::as_slice).unwrap_or_default();
+    query.filter(|query| !query.is_empty()).map_or(Ok(()), |query| check_query(query, known))
 }
 
-fn faults(query: &str, known: &[String]) -> Result<(), Invalid> {
+fn check_query(query: &str, known: &[String]) -> Result<(), Invalid> {
     let given: Vec<Cow<'_, str>> = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name).collect();
     let mut invalid = Invalid::default();
     for name in known.iter().filter(|known| given.iter().filter(|given| is_same_field(given, known)).count() > 1) {
@@ -85,9 +73,9 @@ mod tests {
     fn a_query_of_known_parameters_passes_in_either_case_and_with_empty_parts() {
         let known = ["page", "customerEmail"].map(str::to_owned);
         for query in ["", "&", "page=1&&customerEmail=a", "customer_email=a", "p%61ge"] {
-            assert_eq!(faults(query, &known), Ok(()), "{query}");
+            assert_eq!(check_query(query, &known), Ok(()), "{query}");
         }
-        let said = faults("page=1&page=2&customer_email&customerEmail&CustomerEmail&x=1", &known).unwrap_err();
+        let said = check_query("page=1&page=2&customer_email&customerEmail&CustomerEmail&x=1", &known).unwrap_err();
         assert_eq!(
             said.into_sentences(),
             [

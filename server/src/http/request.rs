@@ -16,7 +16,13 @@ use warp::{
     http::{HeaderMap, Method, header},
 };
 
-use super::{head::Head, language::Language, parameters, reply::ApiError, route::Found, server::Server};
+use super::{
+    head::{Found, Head},
+    language::Language,
+    parameters,
+    reply::ApiError,
+    server::Server,
+};
 use crate::service::Service;
 
 /// Maximum length of a body (413 beyond).
@@ -164,7 +170,7 @@ impl Request {
 
     /// Returns a decoded query parameter, the first if there are several. Reads its name in camelCase and in snake_case.
     pub(super) fn query(&self, name: &str) -> Option<String> {
-        debug_assert!(self.head.found.as_ref().is_none_or(|found| parameters::has(found.route, name)), "{name}");
+        debug_assert!(self.head.found.as_ref().is_none_or(|found| parameters::has(found.template, name)), "{name}");
         self.query_pairs().find(|(given, _)| is_same_field(given, name)).map(|(_, value)| value.into_owned())
     }
 

@@ -3,11 +3,7 @@
 use payments_core::{LoggedRequest, RequestQuery};
 use warp::http::Method;
 
-use super::{
-    reply,
-    request::Request,
-    route::{Found, OTHER},
-};
+use super::{head::Found, reply, request::Request, route::OTHER};
 use crate::{domain::Permission, service::Caller};
 
 type Find = fn(&Method, &str) -> Option<Found>;
@@ -24,5 +20,5 @@ pub(super) async fn list(caller: Caller, request: Request, find: Find) -> reply:
 /// The path of a logged request without the payment's id: anybody with that id can open its checkout without a key.
 fn without_id(request: &LoggedRequest, find: Find) -> &'static str {
     let method = request.method.parse().unwrap_or(Method::GET);
-    find(&method, &request.path).map_or(OTHER, |found| found.route.template)
+    find(&method, &request.path).map_or(OTHER, |found| found.template)
 }

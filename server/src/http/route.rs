@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, pin::Pin};
 use matchit::Router;
 use warp::http::Method;
 
-use super::{reply::Outcome, request::Request};
+use super::{head::Found, reply::Outcome, request::Request};
 use crate::{domain::Permission, service::Caller};
 
 /// A handler's future. It does nothing until polled.
@@ -37,39 +37,20 @@ pub(super) const OTHER: &str = "other";
 pub(super) struct Table(Router<Resource>);
 
 struct Resource {
-    routes: Vec<&'static Route>,
+    /// The rows of the path, each with its number.
+    rows: Vec<(usize, &'static Route)>,
     allow: String,
-}
-
-#[derive(Clone)]
-pub(super) struct Found {
-    /// The path's route for the method. If the path does not allow the method, this is the path's first route, and its access
-    /// applies to the 405.
-    pub(super) route: &'static Route,
-    /// The path's methods, if the request has another one.
-    pub(super) allow: Option<&'static str>,
-    /// The metrics label: the template, or `other` if the path ends with a slash.
-    pub(super) label: &'static str,
-    /// The path parameter `{id}`, not decoded; empty if the template has none.
-    pub(super) id: String,
-}
-
-impl Found {
-    /// The route with its parameter. It is the same for all spellings of the path.
-    pub(super) fn path(&self) -> String {
-        self.route.template.replace("{id}", &self.id)
-    }
 }
 
 impl Table {
     pub(super) fn new(routes: &'static [Route]) -> Self {
         let mut resources = BTreeMap::<_, Vec<_>>::new();
-        for route in routes {
-            resources.entry(route.template).or_default().push(route);
+        for row in routes.iter().enumerate() {
+            resources.entry(row.1.template).or_default().push(row);
         }
         let mut router = Router::new();
-        for (template, routes) in resources {
-            let inserted = router.insert(template, Resource { allow: allow(&routes), routes });
+        for (template, rows) in resources {
+            let inserted = router.insert(template, Resource { allow: allow(&rows), rows });
             debug_assert!(inserted.is_ok(), "{template}: {inserted:?}");
         }
         Self(router)
@@ -84,22 +65,23 @@ impl Table {
         if found.params.iter().any(|(_, value)| value.is_empty()) {
             return None;
         }
-        let Resource { routes, allow } = found.value;
+        let Resource { rows, allow } = found.value;
         let method = if method == Method::HEAD { &Method::GET } else { method };
-        let route = routes.iter().find(|route| route.method == *method);
-        let first = routes.first()?;
+        let row = rows.iter().find(|(_, route)| route.method == *method);
+        let (first, Route { template, .. }) = *rows.first()?;
         Some(Found {
-            route: route.unwrap_or(first),
-            label: if without_slash.is_some() { OTHER } else { first.template },
-            allow: route.is_none().then_some(allow.as_str()),
+            row: row.map_or(first, |(row, _)| *row),
+            template,
+            label: if without_slash.is_some() { OTHER } else { template },
+            allow: row.is_none().then_some(allow.as_str()),
             id: found.params.get("id").unwrap_or_default().to_owned(),
         })
     }
 }
 
 /// The value of `Allow`, in alphabetical order.
-fn allow(routes: &[&Route]) -> String {
-    let mut methods: Vec<&str> = routes.iter().map(|route| route.method.as_str()).collect();
+fn allow(rows: &[(usize, &Route)]) -> String {
+    let mut methods: Vec<&str> = rows.iter().map(|(_, route)| route.method.as_str()).collect();
     if methods.contains(&"GET") {
         methods.push("HEAD");
     }
