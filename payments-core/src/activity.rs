@@ -111,7 +111,7 @@ mod tests {
     fn each_invalid_parameter_is_named() {
         for days in ["0", "367", "-1", "1.5", "x", ""] {
             let fields = chart(&[("days", days), ("currency", "EUR")]).unwrap_err().fields();
-            let named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+            let named: Vec<_> = fields.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(named, ["days", "currency"], "{days}");
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     aliased::{UnknownFields, aliased_resource},
     create_payment,
     validation::{Fields, Invalid},
-    web_url::{web_url, web_url_fault},
+    web_url::{web_url, web_url_error},
 };
 
 aliased_resource! {
@@ -92,8 +92,8 @@ impl Simulate {
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         if !fields.is_empty() && fields.raw("status").or(fields.raw("action")).is_none() {
-            let fault = "must be given (completed, failed, cancelled), or action (success, fail, cancel)";
-            fields.fault("status", ErrorCode::FieldMissing, fault, ());
+            let error = "must be given (completed, failed, cancelled), or action (success, fail, cancel)";
+            fields.error("status", ErrorCode::FieldMissing, error, ());
         }
         let mut word = |name: &'static str, words: [&str; 3]| {
             let json = fields.raw(name)?;
@@ -102,7 +102,7 @@ impl Simulate {
             match index.and_then(|index| OUTCOMES.get(index)) {
                 Some(outcome) => Some(*outcome),
                 None => {
-                    fields.fault(name, ErrorCode::FieldInvalid, format!("must be one of {}", words.join(", ")), None)
+                    fields.error(name, ErrorCode::FieldInvalid, format!("must be one of {}", words.join(", ")), None)
                 }
             }
         };
@@ -169,18 +169,18 @@ impl Pay {
         let payment_method = method.and_then(|word| match PaymentMethod::known(&word) {
             Some(method) => Some(method),
             None => {
-                let fault = "must be one of mfs, card, test";
-                fields.fault("paymentMethod", ErrorCode::PaymentMethodInvalid, fault, None)
+                let error = "must be one of mfs, card, test";
+                fields.error("paymentMethod", ErrorCode::PaymentMethodInvalid, error, None)
             }
         });
         let phone = fields.text("phoneNumber", MAX_TEXT_BYTES);
         let phone_number = phone.and_then(|text| match text.parse::<MobileNumber>() {
             Ok(number) => Some(number.as_str().to_owned()),
-            Err(error) => fields.fault("phoneNumber", ErrorCode::PhoneNumberInvalid, error, None),
+            Err(error) => fields.error("phoneNumber", ErrorCode::PhoneNumberInvalid, error, None),
         });
         let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES).and_then(|text| match web_url(&text) {
             Some(_) => Some(text),
-            None => fields.fault("redirectUrl", ErrorCode::UrlInvalid, web_url_fault(&text), None),
+            None => fields.error("redirectUrl", ErrorCode::UrlInvalid, web_url_error(&text), None),
         });
         fields.finish(Self { payment_method, phone_number, redirect_url })
     }
@@ -200,16 +200,16 @@ impl Pay {
             // `mfs` is the documented default, so accept it for USD too.
             if *method != expected && *method != PaymentMethod::Mfs {
                 let currency = payment.currency;
-                let fault = format_args!("must be {expected} for a live payment in {currency}");
-                invalid.add("paymentMethod", ErrorCode::PaymentMethodInvalid, fault, ());
+                let error = format_args!("must be {expected} for a live payment in {currency}");
+                invalid.add("paymentMethod", ErrorCode::PaymentMethodInvalid, error, ());
             }
         }
         if let Some(address) = &self.redirect_url {
             let origin = |address: &str| web_url(address).map(|url| url.origin());
             let shops = [origin(&payment.success_url), origin(&payment.cancel_url)];
             if origin(address).is_none() || !shops.contains(&origin(address)) {
-                let fault = "must have the scheme, host and port of the payment's success_url or cancel_url";
-                invalid.add("redirectUrl", ErrorCode::UrlNotAllowed, fault, ());
+                let error = "must have the scheme, host and port of the payment's success_url or cancel_url";
+                invalid.add("redirectUrl", ErrorCode::UrlNotAllowed, error, ());
             }
         }
         invalid.or(())

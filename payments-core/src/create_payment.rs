@@ -8,7 +8,7 @@ use crate::{
     Amount, AmountError, Currency, Customer, Environment, ErrorCode, LineItem, Metadata, MetadataError, Money,
     WithoutSuccessUrl,
     validation::{Fields, Invalid},
-    web_url::{is_localhost, web_url, web_url_fault},
+    web_url::{is_localhost, web_url, web_url_error},
 };
 
 const MAX_DESCRIPTION_BYTES: usize = 2000;
@@ -155,8 +155,8 @@ impl CreatePayment {
         // Databases do not index this character.
         let has_reference = params.merchant_transaction_id.as_ref().is_some_and(|reference| !reference.contains('\0'));
         if params.merchant_transaction_id_must_be_unique && !has_reference {
-            let fault = "must be given, without NUL, if it must be unique";
-            fields.fault("merchantTransactionId", ErrorCode::FieldMissing, fault, ());
+            let error = "must be given, without NUL, if it must be unique";
+            fields.error("merchantTransactionId", ErrorCode::FieldMissing, error, ());
         }
         fields.finish(params)
     }
@@ -164,26 +164,26 @@ impl CreatePayment {
 
 pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
     let Some(json) = fields.raw("amount") else {
-        return fields.fault("amount", ErrorCode::FieldMissing, AmountError::NotANumber, Amount::ZERO);
+        return fields.error("amount", ErrorCode::FieldMissing, AmountError::NotANumber, Amount::ZERO);
     };
     json.parse()
         .and_then(|amount| if amount == Amount::ZERO { Err(AmountError::NotANumber) } else { Ok(amount) })
-        .unwrap_or_else(|error| fields.value_fault("amount", ErrorCode::AmountInvalid, error, Amount::ZERO))
+        .unwrap_or_else(|error| fields.value_error("amount", ErrorCode::AmountInvalid, error, Amount::ZERO))
 }
 
 pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {
     let Some(json) = fields.raw("currency") else { return DEFAULT_CURRENCY };
     let code = serde_json::from_str::<Cow<'_, str>>(json).ok();
     code.and_then(|code| code.parse().ok()).unwrap_or_else(|| {
-        fields.fault("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, DEFAULT_CURRENCY)
+        fields.error("currency", ErrorCode::CurrencyInvalid, crate::UnknownCurrency, DEFAULT_CURRENCY)
     })
 }
 
 fn must_be_unique(fields: &mut Fields<'_>) -> bool {
     let name = "merchantTransactionIdMustBeUnique";
     let Some(json) = fields.raw(name) else { return false };
-    let fault = "must be true or false";
-    serde_json::from_str(json).unwrap_or_else(|_| fields.value_fault(name, ErrorCode::FieldInvalid, fault, false))
+    let error = "must be true or false";
+    serde_json::from_str(json).unwrap_or_else(|_| fields.value_error(name, ErrorCode::FieldInvalid, error, false))
 }
 
 fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
@@ -195,14 +195,14 @@ fn metadata(fields: &mut Fields<'_>) -> Option<Metadata> {
             }
             MetadataError::TooLong | MetadataError::TooDeep => ErrorCode::MetadataTooLarge,
         };
-        fields.fault("metadata", code, error, None)
+        fields.error("metadata", code, error, None)
     })
 }
 
 /// Reads an absolute http(s) URL. Live mode requires https, except for localhost.
 fn redirect_url(fields: &mut Fields<'_>, name: &'static str, environment: Environment) -> String {
     fields.required_text(name, MAX_URL_BYTES, |text| match web_url(text) {
-        None => Err((ErrorCode::UrlInvalid, web_url_fault(text))),
+        None => Err((ErrorCode::UrlInvalid, web_url_error(text))),
         Some(url) if environment == Environment::Live && url.scheme() != "https" && !is_localhost(&url) => {
             Err((ErrorCode::UrlNotHttps, "must use https in live mode (http is allowed for localhost)"))
         }
@@ -216,7 +216,7 @@ mod tests {
 
     const URLS: &str = r#""success_url":"https://a.example/ok","cancel_url":"https://a.example/no""#;
 
-    fn faults(body: &str, environment: Environment) -> Vec<String> {
+    fn errors(body: &str, environment: Environment) -> Vec<String> {
         CreatePayment::from_json(body.as_bytes(), environment).err().map(Invalid::into_sentences).unwrap_or_default()
     }
 
@@ -234,7 +234,7 @@ mod tests {
         let body = r#"{"amount":"750","currency":"EUR","success_url":"/paid","metadata":[],"customer":{"email":5},
             "description":{},"merchantTransactionId":7}"#;
         assert_eq!(
-            faults(body, Environment::Test),
+            errors(body, Environment::Test),
             [
                 "amount must be a positive number, without quotes",
                 "success_url must be an absolute URL",
@@ -264,7 +264,7 @@ mod tests {
                 Some("merchantTransactionIdMustBeUnique must be true or false"),
             ),
         ] {
-            let found = faults(&body(rest), Environment::Test);
+            let found = errors(&body(rest), Environment::Test);
             assert_eq!(found.len(), expected.iter().len(), "{found:?}");
             assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected)), "{found:?}");
         }
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_amount_must_be_exact_and_positive() {
-        for (amount, fault) in [
+        for (amount, error) in [
             ("0", "must be a positive number"),
             ("-5", "must be a positive number"),
             ("null", "must be a positive number"),
@@ -286,7 +286,7 @@ mod tests {
             ("1e12", "must be at most 999999999999.99"),
         ] {
             let body = format!(r#"{{"amount":{amount},{URLS}}}"#);
-            assert_eq!(faults(&body, Environment::Test), [format!("amount {fault}")]);
+            assert_eq!(errors(&body, Environment::Test), [format!("amount {error}")]);
         }
     }
 
@@ -308,8 +308,8 @@ mod tests {
             ("https://shop.example/\\n", true, true),
         ] {
             let url = url.replace("\\n", "%0a");
-            assert_eq!(faults(&body(&url), Environment::Live).is_empty(), live, "{url}");
-            assert_eq!(faults(&body(&url), Environment::Test).is_empty(), test, "{url}");
+            assert_eq!(errors(&body(&url), Environment::Live).is_empty(), live, "{url}");
+            assert_eq!(errors(&body(&url), Environment::Test).is_empty(), test, "{url}");
         }
     }
 

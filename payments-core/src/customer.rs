@@ -45,7 +45,7 @@ impl Customer {
         ] {
             match entry {
                 Some(known) if given.as_ref().is_some_and(|given| given != known) => {
-                    fields.fault(
+                    fields.error(
                         flat,
                         ErrorCode::FieldsDisagree,
                         format_args!("and {nested} disagree; give one of them, or the same in both"),
@@ -63,8 +63,8 @@ impl Customer {
 /// Reads a phone number in its stored form.
 fn phone(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     let text = fields.text(name, MAX_CUSTOMER_BYTES)?;
-    let fault = "must have only digits, spaces and + - ( ), such as +880 1712-345678";
-    phone_number(&text).or_else(|| fields.fault(name, ErrorCode::FieldInvalid, fault, None))
+    let error = "must have only digits, spaces and + - ( ), such as +880 1712-345678";
+    phone_number(&text).or_else(|| fields.error(name, ErrorCode::FieldInvalid, error, None))
 }
 
 /// Shows which fields are set, not their values, to keep customer data out of logs.

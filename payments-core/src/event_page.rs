@@ -55,8 +55,8 @@ impl EventQuery {
             match EventKind::known(kind) {
                 Some(kind) => events.push(kind),
                 None => {
-                    let fault = "must be kinds of events, with commas between";
-                    query.invalid.add("events", ErrorCode::FieldInvalid, fault, ());
+                    let error = "must be kinds of events, with commas between";
+                    query.invalid.add("events", ErrorCode::FieldInvalid, error, ());
                 }
             }
         }
@@ -132,7 +132,7 @@ mod tests {
             ("limit", "101"),
         ];
         let fields = parsed(&wrong).unwrap_err().fields();
-        let mut named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+        let mut named: Vec<_> = fields.iter().map(|error| error.field.as_str()).collect();
         named.sort_unstable();
         let mut expected = wrong.map(|(name, _)| name);
         expected.sort_unstable();

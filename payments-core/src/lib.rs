@@ -45,7 +45,7 @@ mod field_name;
 mod hundredths;
 mod id;
 mod invalid;
-mod json_fault;
+mod json_error;
 pub mod ledger;
 mod line_item;
 mod mobile_number;

@@ -81,19 +81,19 @@ fn quantity(line: &mut Fields<'_>) -> Option<u32> {
     let json = line.raw("quantity")?;
     let number = whole_number(json).and_then(|number| u32::try_from(number).ok());
     number.filter(|number| (1..=MAX_QUANTITY).contains(number)).or_else(|| {
-        let fault = format_args!("must be a whole number from 1 to {MAX_QUANTITY}");
-        line.value_fault("quantity", ErrorCode::FieldInvalid, fault, None)
+        let error = format_args!("must be a whole number from 1 to {MAX_QUANTITY}");
+        line.value_error("quantity", ErrorCode::FieldInvalid, error, None)
     })
 }
 
 fn amount(line: &mut Fields<'_>) -> Option<Amount> {
     let json = line.raw("amount")?;
     json.parse().map(Some).unwrap_or_else(|error| {
-        let fault = match error {
+        let error = match error {
             AmountError::NotANumber | AmountError::Negative => "must be zero or a positive number".to_owned(),
             AmountError::TooPrecise | AmountError::TooLarge => error.to_string(),
         };
-        line.value_fault("amount", ErrorCode::AmountInvalid, fault, None)
+        line.value_error("amount", ErrorCode::AmountInvalid, error, None)
     })
 }
 

@@ -123,8 +123,8 @@ impl PaymentQuery {
     pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
         let mut query = Query::of(parameter);
         let page = PageRequest::from_query(query.text("page").as_deref(), query.text("limit").as_deref());
-        let page = page.unwrap_or_else(|faults| {
-            query.invalid.append(faults);
+        let page = page.unwrap_or_else(|errors| {
+            query.invalid.append(errors);
             PageRequest::default()
         });
         let status = query.text("status").and_then(|word| match Status::known(&word) {
@@ -160,8 +160,8 @@ impl PaymentQuery {
             customer_phone,
         };
         if page.page() > 1 && !asked.is_page() {
-            let fault = "cannot be combined with after or with filters other than status; go on with after";
-            query.invalid.add("page", ErrorCode::FieldInvalid, fault, ());
+            let error = "cannot be combined with after or with filters other than status; go on with after";
+            query.invalid.add("page", ErrorCode::FieldInvalid, error, ());
         }
         query.invalid.or(asked)
     }
@@ -225,8 +225,8 @@ mod tests {
             ("customerPhone", "+8801712345678"),
         ] {
             assert!(!parsed(&[filter, ("page", "1")]).unwrap().is_page());
-            let faults = parsed(&[filter, ("page", "2")]).err().unwrap().into_sentences();
-            assert!(faults.len() == 1 && faults[0].starts_with("page cannot"), "{faults:?}");
+            let errors = parsed(&[filter, ("page", "2")]).err().unwrap().into_sentences();
+            assert!(errors.len() == 1 && errors[0].starts_with("page cannot"), "{errors:?}");
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
             ("customerPhone", ""),
         ];
         let fields = parsed(&wrong).err().unwrap().fields();
-        let named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+        let named: Vec<_> = fields.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(named, wrong.map(|(name, _)| name));
     }
 

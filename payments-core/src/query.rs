@@ -4,10 +4,10 @@ use std::{fmt, str::FromStr};
 
 use crate::{ErrorCode, Timestamp, validation::Invalid};
 
-/// The fault of a text that must be a time.
+/// The error of a text that must be a time.
 pub(crate) const TIME: &str = "must be a time such as 2026-03-01T00:00:00Z, or a date such as 2026-03-01";
 
-/// The parameters of a query, and the faults of those read so far.
+/// The parameters of a query, and the errors of those read so far.
 pub(crate) struct Query<P> {
     parameter: P,
     pub(crate) invalid: Invalid,
@@ -23,9 +23,9 @@ impl<P: Fn(&str) -> Option<String>> Query<P> {
         (self.parameter)(name)
     }
 
-    /// Parses a parameter, and adds `fault` if that fails.
-    pub(crate) fn parsed<T: FromStr>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display) -> Option<T> {
-        self.text(name)?.parse().map_or_else(|_| self.invalid.add(name, code, fault, None), Some)
+    /// Parses a parameter, and adds `error` if that fails.
+    pub(crate) fn parsed<T: FromStr>(&mut self, name: &str, code: ErrorCode, error: impl fmt::Display) -> Option<T> {
+        self.text(name)?.parse().map_or_else(|_| self.invalid.add(name, code, error, None), Some)
     }
 
     /// Reads a moment.

@@ -50,12 +50,12 @@ impl RecoverWebhook {
         let mut fields = Fields::of_body(body)?.refusing_near_misses();
         let since = match fields.raw("since") {
             Some(_) => time(&mut fields, "since"),
-            None => fields.fault("since", ErrorCode::FieldMissing, "must be given", None),
+            None => fields.error("since", ErrorCode::FieldMissing, "must be given", None),
         };
         let until = time(&mut fields, "until");
         let after = fields.text("after", 128).and_then(|text| match text.parse() {
             Ok(id) => Some(id),
-            Err(_) => fields.fault("after", ErrorCode::FieldInvalid, "must be the next of the part before", None),
+            Err(_) => fields.error("after", ErrorCode::FieldInvalid, "must be the next of the part before", None),
         });
         fields.finish(Self { since: since.unwrap_or(Timestamp::UNIX_EPOCH), until, after })
     }
@@ -63,7 +63,7 @@ impl RecoverWebhook {
 
 fn time(fields: &mut Fields<'_>, name: &'static str) -> Option<Timestamp> {
     let text = fields.text(name, 64)?;
-    Timestamp::from_input(&text).map_or_else(|_| fields.fault(name, ErrorCode::FieldInvalid, TIME, None), Some)
+    Timestamp::from_input(&text).map_or_else(|_| fields.error(name, ErrorCode::FieldInvalid, TIME, None), Some)
 }
 
 aliased_resource! {

@@ -156,8 +156,8 @@ impl CreateRefund {
         let amount = match fields.raw("amount") {
             Some(_) => Some(create_payment::amount(&mut fields)),
             None if fields.has("amount") => {
-                let fault = "must be a positive number, or be left out to refund what is left";
-                fields.fault("amount", ErrorCode::AmountInvalid, fault, None)
+                let error = "must be a positive number, or be left out to refund what is left";
+                fields.error("amount", ErrorCode::AmountInvalid, error, None)
             }
             None => None,
         };

@@ -36,8 +36,8 @@ impl AdvanceSandbox {
         let seconds = match seconds.filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
             Some(seconds) => seconds,
             None => {
-                let fault = format_args!("must be a whole number of seconds, 1 to {MAX_SECONDS}");
-                fields.value_fault("seconds", ErrorCode::FieldInvalid, fault, 0)
+                let error = format_args!("must be a whole number of seconds, 1 to {MAX_SECONDS}");
+                fields.value_error("seconds", ErrorCode::FieldInvalid, error, 0)
             }
         };
         fields.finish(Self { seconds })

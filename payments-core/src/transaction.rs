@@ -160,7 +160,7 @@ mod tests {
         let wrong =
             [("after", "a b"), ("currency", "EUR"), ("createdAfter", "x"), ("createdBefore", "1"), ("limit", "0")];
         let fields = TransactionQuery::from_query(parameters(&wrong)).unwrap_err().fields();
-        let named: Vec<_> = fields.iter().map(|fault| fault.field.as_str()).collect();
+        let named: Vec<_> = fields.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(named, wrong.map(|(name, _)| name));
     }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 pub use crate::invalid::Invalid;
 use crate::{
-    Amount, ErrorCode, json_fault,
+    Amount, ErrorCode, json_error,
     name_case::is_same_field,
     near_miss::is_near_miss,
     text::{is_one_line, plain_name},
@@ -15,14 +15,14 @@ use crate::{
 
 /// The first bytes of every gzip body.
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// The fault of a text that must be one line.
+/// The error of a text that must be one line.
 pub(crate) const ONE_LINE: &str = "must be one line, without control characters";
-/// The faults of a string with an escape such as `\ud83d`, and of an object that has a name with one.
+/// The errors of a string with an escape such as `\ud83d`, and of an object that has a name with one.
 const HALF_CHARACTER: &str = "has half a character: an escape of \\ud800 to \\udfff without its other half";
 const HALF_NAME: &str =
     "has a field whose name has half a character: an escape of \\ud800 to \\udfff without its other half";
 
-/// The fault of a field that an object has twice.
+/// The error of a field that an object has twice.
 const ONCE: &str = "must be given once";
 
 /// How many unknown fields an error names, and how much of each name.
@@ -56,17 +56,17 @@ impl<'b> Fields<'b> {
     /// If the body is not a JSON object in UTF-8, or has a field twice.
     pub fn of_body(body: &'b [u8]) -> Result<Self, Invalid> {
         let text = std::str::from_utf8(body).map_err(|_| {
-            let fault = match body.starts_with(GZIP) {
+            let error = match body.starts_with(GZIP) {
                 true => "body must be UTF-8; it is compressed by gzip, send it as it is",
                 false => "body must be UTF-8",
             };
-            Invalid::new(ErrorCode::JsonInvalid, fault)
+            Invalid::new(ErrorCode::JsonInvalid, error)
         })?;
         let json: &RawValue = serde_json::from_str(text)
-            .map_err(|error| Invalid::new(ErrorCode::JsonInvalid, json_fault::describe(text, &error)))?;
+            .map_err(|error| Invalid::new(ErrorCode::JsonInvalid, json_error::describe(text, &error)))?;
         let entries = parse_object(json).ok_or_else(|| {
-            let fault = if is_object(json) { HALF_NAME } else { "must be a JSON object" };
-            Invalid::new(ErrorCode::JsonInvalid, format!("body {fault}"))
+            let error = if is_object(json) { HALF_NAME } else { "must be a JSON object" };
+            Invalid::new(ErrorCode::JsonInvalid, format!("body {error}"))
         })?;
         let fields = Self {
             prefix: String::new(),
@@ -126,19 +126,19 @@ impl<'b> Fields<'b> {
     }
 
     /// Adds an error for a field, and returns `instead` so that reading can continue.
-    pub fn fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
-        self.invalid.add(format_args!("{}{name}", self.prefix), code, fault, instead)
+    pub fn error<T>(&mut self, name: &str, code: ErrorCode, error: impl fmt::Display, instead: T) -> T {
+        self.invalid.add(format_args!("{}{name}", self.prefix), code, error, instead)
     }
 
-    /// Does the same as [`fault`](Self::fault) for a number, `true` or `false`. If only quotes are wrong, the error says so.
-    pub fn value_fault<T>(&mut self, name: &str, code: ErrorCode, fault: impl fmt::Display, instead: T) -> T {
+    /// Does the same as [`error`](Self::error) for a number, `true` or `false`. If only quotes are wrong, the error says so.
+    pub fn value_error<T>(&mut self, name: &str, code: ErrorCode, error: impl fmt::Display, instead: T) -> T {
         let value = self.given(name).map(RawValue::get);
         let quoted = value.and_then(|json| json.strip_prefix('"')?.strip_suffix('"'));
         match quoted
             .is_some_and(|text| matches!(text, "true" | "false") || text.trim().parse().is_ok_and(f64::is_finite))
         {
-            true => self.fault(name, code, format_args!("{fault}, without quotes"), instead),
-            false => self.fault(name, code, fault, instead),
+            true => self.error(name, code, format_args!("{error}, without quotes"), instead),
+            false => self.error(name, code, error, instead),
         }
     }
 
@@ -157,19 +157,19 @@ impl<'b> Fields<'b> {
         match serde_json::from_str::<String>(json) {
             Ok(text) if length(&text) <= most => Some(text),
             Ok(_) => {
-                let fault = format_args!("must be at most {most} {unit} long");
-                self.fault(name, ErrorCode::FieldTooLong, fault, None)
+                let error = format_args!("must be at most {most} {unit} long");
+                self.error(name, ErrorCode::FieldTooLong, error, None)
             }
             // Only half a character makes a JSON string invalid.
-            Err(_) if json.starts_with('"') => self.fault(name, ErrorCode::FieldInvalid, HALF_CHARACTER, None),
-            Err(_) => self.fault(name, ErrorCode::FieldInvalid, "must be a string", None),
+            Err(_) if json.starts_with('"') => self.error(name, ErrorCode::FieldInvalid, HALF_CHARACTER, None),
+            Err(_) => self.error(name, ErrorCode::FieldInvalid, "must be a string", None),
         }
     }
 
     /// Reads a string of at most `max_bytes` bytes that is one line.
     pub(crate) fn line(&mut self, name: &'static str, max_bytes: usize) -> Option<String> {
         let text = self.text(name, max_bytes)?;
-        if is_one_line(&text) { Some(text) } else { self.fault(name, ErrorCode::FieldInvalid, ONE_LINE, None) }
+        if is_one_line(&text) { Some(text) } else { self.error(name, ErrorCode::FieldInvalid, ONE_LINE, None) }
     }
 
     /// Reads a required string that must pass `check`, which returns the code and the error otherwise.
@@ -180,12 +180,12 @@ impl<'b> Fields<'b> {
         check: impl FnOnce(&str) -> Result<(), (ErrorCode, &'static str)>,
     ) -> String {
         if self.raw(name).is_none() {
-            return self.fault(name, ErrorCode::FieldMissing, "must be given", String::new());
+            return self.error(name, ErrorCode::FieldMissing, "must be given", String::new());
         }
         let Some(text) = self.text(name, max_bytes) else { return String::new() };
         match check(&text) {
             Ok(()) => text,
-            Err((code, fault)) => self.fault(name, code, fault, text),
+            Err((code, error)) => self.error(name, code, error, text),
         }
     }
 
@@ -194,8 +194,8 @@ impl<'b> Fields<'b> {
         let entries = match self.value(name) {
             None => Vec::new(),
             Some(json) => parse_object(json).unwrap_or_else(|| {
-                let fault = if is_object(json) { HALF_NAME } else { "must be an object" };
-                self.fault(name, ErrorCode::FieldInvalid, fault, Vec::new())
+                let error = if is_object(json) { HALF_NAME } else { "must be an object" };
+                self.error(name, ErrorCode::FieldInvalid, error, Vec::new())
             }),
         };
         self.within(format!("{}{name}.", self.prefix), entries, read)
@@ -205,11 +205,11 @@ impl<'b> Fields<'b> {
     pub fn objects<T>(&mut self, name: &'static str, at_most: usize, mut read: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let Some(json) = self.raw(name) else { return Vec::new() };
         let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) else {
-            return self.fault(name, ErrorCode::FieldInvalid, "must be a list of objects", Vec::new());
+            return self.error(name, ErrorCode::FieldInvalid, "must be a list of objects", Vec::new());
         };
         if items.len() > at_most {
-            let fault = format_args!("must have at most {at_most} entries");
-            return self.fault(name, ErrorCode::FieldTooLong, fault, Vec::new());
+            let error = format_args!("must have at most {at_most} entries");
+            return self.error(name, ErrorCode::FieldTooLong, error, Vec::new());
         }
         let mut objects = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
@@ -217,8 +217,8 @@ impl<'b> Fields<'b> {
             match parse_object(item) {
                 Some(entries) => objects.push(self.within(format!("{}{path}.", self.prefix), entries, &mut read)),
                 None => {
-                    let fault = if is_object(item) { HALF_NAME } else { "must be an object" };
-                    self.fault(&path, ErrorCode::FieldInvalid, fault, ());
+                    let error = if is_object(item) { HALF_NAME } else { "must be an object" };
+                    self.error(&path, ErrorCode::FieldInvalid, error, ());
                 }
             }
         }
@@ -263,21 +263,21 @@ impl<'b> Fields<'b> {
             return;
         }
         known.dedup();
-        let faults = entries.iter().filter_map(|(name, _)| {
+        let errors = entries.iter().filter_map(|(name, _)| {
             if known.iter().any(|known| is_same_field(name, known)) {
                 return None;
             }
             let given = plain_name(name);
             let is_near = |known: &&&str| is_near_miss(&given, &plain_name(known));
-            let fault = match known.iter().find(is_near) {
+            let error = match known.iter().find(is_near) {
                 Some(meant) => format!("is not a field; did you mean {prefix}{meant}?"),
                 None if *unknown == Unknown::Refused => format!("is not a field; the fields are {}", known.join(", ")),
                 None => return None,
             };
-            Some((name.chars().take(MAX_NAME_CHARS).collect::<String>(), fault))
+            Some((name.chars().take(MAX_NAME_CHARS).collect::<String>(), error))
         });
-        for (name, fault) in faults.take(MAX_NAMED) {
-            invalid.add(format_args!("{prefix}{name}"), ErrorCode::FieldUnknown, fault, ());
+        for (name, error) in errors.take(MAX_NAMED) {
+            invalid.add(format_args!("{prefix}{name}"), ErrorCode::FieldUnknown, error, ());
         }
     }
 }

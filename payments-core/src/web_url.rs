@@ -10,7 +10,7 @@ pub(crate) fn web_url(text: &str) -> Option<Url> {
 }
 
 /// The error for a text that [`web_url`] rejects.
-pub(crate) fn web_url_fault(text: &str) -> &'static str {
+pub(crate) fn web_url_error(text: &str) -> &'static str {
     match Url::parse(text) {
         _ if text.trim() != text && !text.trim().is_empty() => "must not begin or end with white space",
         _ if text.contains(char::is_whitespace) => "must not contain white space; write a space as %20",

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     AppId, ErrorCode, EventKind, Retries, Subscription, Timestamp, WebhookEndpoint,
     validation::{Fields, Invalid, whole_number},
-    web_url::{web_url, web_url_fault},
+    web_url::{web_url, web_url_error},
 };
 
 const MAX_URL_BYTES: usize = 2048;
@@ -74,13 +74,13 @@ impl CreateWebhook {
         let events = match subscription(&mut fields) {
             Some(events) => events,
             None => {
-                let fault = "must be given: a list of event names, or \"*\"";
-                fields.fault("events", ErrorCode::FieldMissing, fault, Subscription::All)
+                let error = "must be given: a list of event names, or \"*\"";
+                fields.error("events", ErrorCode::FieldMissing, error, Subscription::All)
             }
         };
         let app_id = fields.text("appId", MAX_URL_BYTES).and_then(|text| match text.parse() {
             Ok(id) => Some(id),
-            Err(error) => fields.fault("appId", ErrorCode::FieldInvalid, format_args!("is {error}"), None),
+            Err(error) => fields.error("appId", ErrorCode::FieldInvalid, format_args!("is {error}"), None),
         });
         let (description, retries) = (description(&mut fields), retries(&mut fields));
         fields.finish(Self { url, events, app_id, description, retries })
@@ -156,7 +156,7 @@ impl UpdateWebhook {
         let is_active = fields.raw("isActive").and_then(|json| match json {
             "true" => Some(true),
             "false" => Some(false),
-            _ => fields.value_fault("isActive", ErrorCode::FieldInvalid, "must be true or false", None),
+            _ => fields.value_error("isActive", ErrorCode::FieldInvalid, "must be true or false", None),
         });
         let (description, retries) = (description(&mut fields), retries(&mut fields));
         fields.finish(Self { url, events, is_active, description, retries })
@@ -220,8 +220,8 @@ impl RotateSecret {
             Some(Some(overlap_seconds)) => Self { overlap_seconds },
             Some(None) => {
                 let most = Self::MAX_OVERLAP_SECONDS;
-                let fault = format_args!("must be a whole number of seconds, 0 to {most}");
-                fields.value_fault("overlapSeconds", ErrorCode::FieldInvalid, fault, Self::default())
+                let error = format_args!("must be a whole number of seconds, 0 to {most}");
+                fields.value_error("overlapSeconds", ErrorCode::FieldInvalid, error, Self::default())
             }
         };
         fields.finish(params)
@@ -252,8 +252,8 @@ impl TestWebhook {
         let event = match fields.text("event", MAX_DESCRIPTION_BYTES) {
             None => EventKind::TestPing,
             Some(word) => EventKind::known(&word).unwrap_or_else(|| {
-                let fault = format!("must be one of {}", known_kinds());
-                fields.fault("event", ErrorCode::FieldInvalid, fault, EventKind::TestPing)
+                let error = format!("must be one of {}", known_kinds());
+                fields.error("event", ErrorCode::FieldInvalid, error, EventKind::TestPing)
             }),
         };
         fields.finish(Self { event })
@@ -265,7 +265,7 @@ fn known_kinds() -> String {
 }
 
 fn check_url(text: &str) -> Result<(), (ErrorCode, &'static str)> {
-    web_url(text).map(drop).ok_or_else(|| (ErrorCode::UrlInvalid, web_url_fault(text)))
+    web_url(text).map(drop).ok_or_else(|| (ErrorCode::UrlInvalid, web_url_error(text)))
 }
 
 fn description(fields: &mut Fields<'_>) -> Option<String> {
@@ -275,14 +275,14 @@ fn description(fields: &mut Fields<'_>) -> Option<String> {
 fn retries(fields: &mut Fields<'_>) -> Option<Retries> {
     let word = fields.text("retries", MAX_DESCRIPTION_BYTES)?;
     Retries::known(&word)
-        .or_else(|| fields.fault("retries", ErrorCode::FieldInvalid, "must be \"none\" or \"standard\"", None))
+        .or_else(|| fields.error("retries", ErrorCode::FieldInvalid, "must be \"none\" or \"standard\"", None))
 }
 
 /// The events of a body, if it names any.
 fn subscription(fields: &mut Fields<'_>) -> Option<Subscription> {
     let json = fields.raw("events")?;
     let mut invalid =
-        |fault: &dyn std::fmt::Display| fields.fault("events", ErrorCode::FieldInvalid, fault, Subscription::All);
+        |error: &dyn std::fmt::Display| fields.error("events", ErrorCode::FieldInvalid, error, Subscription::All);
     let read = match serde_json::from_str::<Subscription>(json) {
         Ok(Subscription::Only(kinds)) if kinds.is_empty() => invalid(&"must name at least one event, or be \"*\""),
         Ok(Subscription::Only(kinds)) if kinds.iter().any(|kind| matches!(kind, EventKind::Other(_))) => {
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!((&all.secret, &all.id), (&endpoint.secret, &endpoint.id));
         assert_eq!(updated(r#"{"description":""}"#).unwrap().description, None);
         assert_eq!(updated(r#"{"retries":"standard"}"#).unwrap().retries, Some(Retries::Standard));
-        for (body, fault) in [
+        for (body, error) in [
             (r#"{"url":"ftp://a.example/"}"#, "url must begin with http:// or https://"),
             (r#"{"events":[]}"#, "events must name at least one event, or be \"*\""),
             (r#"{"isActive":"no"}"#, "isActive must be true or false"),
@@ -371,7 +371,7 @@ mod tests {
             (r#"{"retries":"often"}"#, "retries must be \"none\" or \"standard\""),
             (r#"{"retrie":"standard"}"#, "retrie is not a field; did you mean retries?"),
         ] {
-            assert_eq!(updated(body).unwrap_err().into_sentences(), [fault], "{body}");
+            assert_eq!(updated(body).unwrap_err().into_sentences(), [error], "{body}");
         }
     }
 }

@@ -44,7 +44,7 @@ mod trace;
 #[doc(hidden)]
 pub mod parts {
     pub use crate::{
-        delivery::{Dispatcher, Endpoints, Fault, RequestBuilder, Sender, TargetPolicy},
+        delivery::{Dispatcher, Endpoints, RequestBuilder, SendError, Sender, TargetPolicy},
         gateway::{Credentials, Gateways, NoResponse, Response, Transport},
         http::{ConnectionsByAddress, Edge, Hosts, Parts, RateLimits, Readiness, Reference, Server, TrustedProxies},
         metrics::Metrics,

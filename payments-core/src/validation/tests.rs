@@ -96,7 +96,7 @@ fn errors_name_half_a_character_and_a_number_in_quotes() {
     fields.text("a", 10);
     fields.nested("b", |_| ());
     for name in ["c", "d", "e", "f"] {
-        fields.value_fault(name, ErrorCode::FieldInvalid, "must be a number", ());
+        fields.value_error(name, ErrorCode::FieldInvalid, "must be a number", ());
     }
     let sentences = fields.finish(()).unwrap_err().into_sentences();
     let half = r"half a character: an escape of \ud800 to \udfff without its other half";

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{HeaderMap, Request, Response, body::Incoming, client, server, service::service_fn};
 use hyper_util::rt::TokioIo;
 use parking_lot::{Mutex, MutexGuard};
-use payments_server::parts::{Endpoints, Fault, RequestBuilder};
+use payments_server::parts::{Endpoints, RequestBuilder, SendError};
 use serde::Deserialize;
 use tokio::{io::duplex, time::sleep};
 use webhook_verify::Verifier;
@@ -205,7 +205,7 @@ pub(super) struct ToEndpoints {
 
 #[async_trait]
 impl Endpoints for ToEndpoints {
-    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault> {
+    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, SendError> {
         let mut sent = request()?;
         if is_planted(Planted::OverlapIgnored) {
             keep_one_signature(sent.headers_mut());
@@ -222,7 +222,7 @@ impl Endpoints for ToEndpoints {
             way.send_now(sent).await
         });
         let somebody = Receiver::new(String::new(), Manners::Good);
-        exchange(&self.fate, somebody, request()?).await.map_err(|_| Fault::closed())
+        exchange(&self.fate, somebody, request()?).await.map_err(|_| SendError::closed())
     }
 }
 
@@ -237,24 +237,24 @@ fn keep_one_signature(headers: &mut HeaderMap) {
 }
 
 impl ToEndpoints {
-    async fn send_now(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Fault> {
+    async fn send_now(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, SendError> {
         self.life.runs().await;
         self.fate.wait(1..=40).await;
         let host = request.uri().host().unwrap_or_default().to_owned();
         let found = self.hosts.lock().get(&host).cloned();
-        let receiver = found.ok_or_else(Fault::closed)?;
+        let receiver = found.ok_or_else(SendError::closed)?;
         if self.fate.strikes(Trouble::EndpointLink, 60) {
             // The request is lost: the connection breaks, or nobody hears of it.
             if self.fate.one_in(2) {
-                return Err(Fault::closed());
+                return Err(SendError::closed());
             }
             sleep(Duration::from_secs(60)).await;
         }
         self.life.runs().await;
-        let response = exchange(&self.fate, receiver, request).await.map_err(|_| Fault::closed())?;
+        let response = exchange(&self.fate, receiver, request).await.map_err(|_| SendError::closed())?;
         self.life.runs().await;
         if self.fate.strikes(Trouble::EndpointLink, 80) {
-            return Err(Fault::closed());
+            return Err(SendError::closed());
         }
         Ok(response)
     }

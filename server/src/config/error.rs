@@ -18,7 +18,7 @@ pub fn flag_of(error: &clap::Error) -> Option<&str> {
 }
 
 /// What is wrong with the flag's value. Does not quote it, because it may be a misplaced secret.
-pub fn fault_of(error: &clap::Error) -> String {
+pub fn reason_of(error: &clap::Error) -> String {
     match (error.source(), error.get(ContextKind::ValidValue)) {
         (Some(source), _) => source.to_string(),
         (None, Some(ContextValue::Strings(known))) => format!("must be one of {}", known.join(", ")),
@@ -37,7 +37,7 @@ pub fn in_variable(error: &clap::Error, command: &Command, args: &[OsString]) ->
         return None;
     }
     let variable = variable_of(command, flag)?.to_str()?;
-    Some(format!("{variable}: {}", fault_of(error)))
+    Some(format!("{variable}: {}", reason_of(error)))
 }
 
 /// The variable of a flag, if the variable has a value.

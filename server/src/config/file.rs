@@ -22,7 +22,7 @@ use toml::{
 
 use crate::{
     cli::CommandError,
-    config::error::{fault_of, flag_of},
+    config::error::{flag_of, reason_of},
     gateway::CREDENTIALS,
     nearest::did_you_mean,
 };
@@ -117,7 +117,7 @@ impl ConfigFile {
     pub fn locate(&self, error: &clap::Error) -> Option<String> {
         let name = flag_of(error)?;
         let Flag { position, .. } = self.flags.iter().find(|flag| flag.name == name)?;
-        Some(format!("{position}: {name}: {}", fault_of(error)))
+        Some(format!("{position}: {name}: {}", reason_of(error)))
     }
 
     /// Returns a credential by the name of its environment variable.

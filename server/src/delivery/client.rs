@@ -21,7 +21,9 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-use super::{TargetPolicy, connection::Traffic, connector::Connector, fault::Fault, lookups::Lookups, width::Width};
+use super::{
+    TargetPolicy, connection::Traffic, connector::Connector, lookups::Lookups, send_error::SendError, width::Width,
+};
 
 /// How long an idle connection stays open. Node's servers close theirs after 5 seconds.
 const IDLE: Duration = Duration::from_secs(4);
@@ -35,11 +37,11 @@ pub type Body = Full<Bytes>;
 #[async_trait]
 pub trait Endpoints: Send + Sync {
     /// Sends the request that `request` builds. Builds it again for a second try.
-    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault>;
+    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, SendError>;
 }
 
 /// Builds a request, signed at that moment.
-pub type RequestBuilder<'r> = dyn Fn() -> Result<Request<Body>, Fault> + Sync + 'r;
+pub type RequestBuilder<'r> = dyn Fn() -> Result<Request<Body>, SendError> + Sync + 'r;
 
 pub(super) struct HttpClient {
     pooled: Client<Connector, Body>,
@@ -73,7 +75,7 @@ impl HttpClient {
 
 #[async_trait]
 impl Endpoints for HttpClient {
-    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault> {
+    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, SendError> {
         let response = match self.pooled.request(request()?).await {
             Err(error) if traffic_of(&error).is_some_and(|traffic| traffic.was_stale()) => {
                 let mut again = request()?;
@@ -84,10 +86,10 @@ impl Endpoints for HttpClient {
         };
         let response = response.map_err(|error| {
             let status = traffic_of(&error).and_then(|traffic| traffic.status());
-            match (Fault::from(error), status) {
+            match (SendError::from(error), status) {
                 // The endpoint has decided by its status line. What follows the line does not matter.
-                (fault, Some(status)) if fault.is_invalid_response() => Fault::StatusOnly(status),
-                (fault, _) => fault,
+                (error, Some(status)) if error.is_invalid_response() => SendError::StatusOnly(status),
+                (error, _) => error,
             }
         })?;
         if let Some(traffic) = response.extensions().get::<Traffic>() {
@@ -125,7 +127,8 @@ mod tests {
         let client = HttpClient::new(TargetPolicy::new(true), lookups.clone(), 1).unwrap();
         for developer in ["dev_1", "dev_2"] {
             let developer: payments_core::DeveloperId = developer.parse().unwrap();
-            let request = || Request::post("http://shop.example/hook").body(Body::default()).map_err(Fault::not_sent);
+            let request =
+                || Request::post("http://shop.example/hook").body(Body::default()).map_err(SendError::not_sent);
             let attempt = ATTEMPT.scope(DeliveryAttempt::new(developer.clone()), client.send(&request));
             assert!(attempt.await.is_err());
             assert_eq!(lookups.developers(), [Some(developer)]);
@@ -166,7 +169,7 @@ mod tests {
         let send = async {
             let mut outcomes = Vec::new();
             for _ in 0..requests {
-                let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
+                let request = || Request::post(&url).body(Body::default()).map_err(SendError::not_sent);
                 let response = client.send(&request).await;
                 outcomes.push(response.is_ok());
                 if let Ok(response) = response {
@@ -211,10 +214,10 @@ mod tests {
                 stream.write_all(head.as_bytes()).await.unwrap();
             };
             let client = HttpClient::new(TargetPolicy::new(true), Lookups::system(), 9).unwrap();
-            let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
+            let request = || Request::post(&url).body(Body::default()).map_err(SendError::not_sent);
             let (answer, ()) = tokio::join!(client.send(&request), serve);
-            let found = answer.map(|answer| answer.status().as_u16()).map_err(|fault| match fault {
-                Fault::StatusOnly(status) => Some(status.as_u16()),
+            let found = answer.map(|answer| answer.status().as_u16()).map_err(|error| match error {
+                SendError::StatusOnly(status) => Some(status.as_u16()),
                 _ => None,
             });
             assert_eq!(found, expected, "{head}");
@@ -236,9 +239,9 @@ mod tests {
             sent
         };
         let client = HttpClient::new(TargetPolicy::new(true), Lookups::system(), 9).unwrap();
-        let request = || Request::post(&url).body(Body::default()).map_err(Fault::not_sent);
+        let request = || Request::post(&url).body(Body::default()).map_err(SendError::not_sent);
         let (answer, sent) = tokio::join!(client.send(&request), serve);
-        assert!(matches!(answer, Err(Fault::StatusOnly(status)) if status == 200));
+        assert!(matches!(answer, Err(SendError::StatusOnly(status)) if status == 200));
         // The sockets' buffers hold some more.
         assert!(sent < 16 * 1024 * 1024, "{sent}");
     }

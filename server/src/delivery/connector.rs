@@ -23,9 +23,9 @@ use tower_service::Service;
 use super::{
     TargetPolicy,
     connection::Watched,
-    fault::{Fault, causes},
     lookups::Lookups,
-    target::TargetFault,
+    send_error::{SendError, causes},
+    target::EndpointUrlError,
 };
 
 /// Connects to endpoints. If all permits for reusable connections are taken, a new connection serves a single request.
@@ -52,30 +52,30 @@ impl Connector {
 
 impl Service<Uri> for Connector {
     type Response = TokioIo<Watched<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>>;
-    type Error = Fault;
-    type Future = BoxFuture<'static, Result<Self::Response, Fault>>;
+    type Error = SendError;
+    type Future = BoxFuture<'static, Result<Self::Response, SendError>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        self.https.poll_ready(cx).map_err(|error| fault(&*error, false))
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        self.https.poll_ready(cx).map_err(|error| send_error(&*error, false))
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let is_ipv6_literal = uri.host().is_some_and(|host| host.starts_with('['));
         let (connecting, reusable) = (self.https.call(uri), Arc::clone(&self.reusable).try_acquire_owned().ok());
         Box::pin(async move {
-            let stream = connecting.await.map_err(|error| fault(&*error, is_ipv6_literal))?;
+            let stream = connecting.await.map_err(|error| send_error(&*error, is_ipv6_literal))?;
             Ok(TokioIo::new(Watched::new(TokioIo::new(stream), reusable)))
         })
     }
 }
 
 /// Classifies a connection error. The TCP layer wraps its errors and the resolver's; the TLS layer does not wrap its own.
-fn fault(error: &(dyn Error + 'static), is_ipv6_literal: bool) -> Fault {
+fn send_error(error: &(dyn Error + 'static), is_ipv6_literal: bool) -> SendError {
     let below_tls = causes(error).skip(1).find_map(|cause| {
-        let of_tcp = || Some(Fault::of_tcp(cause.downcast_ref()?, is_ipv6_literal));
+        let of_tcp = || Some(SendError::of_tcp(cause.downcast_ref()?, is_ipv6_literal));
         cause.downcast_ref().cloned().or_else(of_tcp)
     });
-    below_tls.filter(|_| !error.is::<io::Error>()).unwrap_or_else(|| Fault::of_tls(error))
+    below_tls.filter(|_| !error.is::<io::Error>()).unwrap_or_else(|| SendError::of_tls(error))
 }
 
 /// Looks up names for the HTTP client. If any address of a name may not be called, returns none of them.
@@ -87,10 +87,10 @@ struct Resolver {
 
 impl Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;
-    type Error = Fault;
-    type Future = BoxFuture<'static, Result<Self::Response, Fault>>;
+    type Error = SendError;
+    type Future = BoxFuture<'static, Result<Self::Response, SendError>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         Poll::Ready(Ok(()))
     }
 
@@ -99,11 +99,11 @@ impl Service<Name> for Resolver {
         Box::pin(async move {
             let mut found = found.await?;
             if found.is_empty() || !found.iter().all(|address| targets.allows(address.ip())) {
-                return Err(Fault::not_allowed(TargetFault::NotPublic));
+                return Err(SendError::not_allowed(EndpointUrlError::NotPublic));
             }
             found.retain(|address| has_route(address.ip()));
             if found.is_empty() {
-                return Err(Fault::not_reached("this machine has no route to any of its addresses"));
+                return Err(SendError::not_reached("this machine has no route to any of its addresses"));
             }
             Ok(found.into_iter())
         })
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, Fault> {
+    async fn lookup(name: &str, allow_local: bool) -> Result<Vec<SocketAddr>, SendError> {
         let mut resolver = Resolver { targets: TargetPolicy::new(allow_local), lookups: Lookups::system() };
         resolver.call(name.parse().unwrap()).await.map(Iterator::collect)
     }
@@ -143,7 +143,7 @@ mod tests {
     async fn a_name_is_allowed_by_the_addresses_it_resolves_to() {
         assert!(lookup("localhost", true).await.unwrap().iter().all(|address| address.ip().is_loopback()));
         let refused = lookup("localhost", false).await.unwrap_err();
-        assert!(matches!(refused, Fault::Delivery(error) if error.code == DeliveryErrorCode::AddressNotAllowed));
+        assert!(matches!(refused, SendError::Delivery(error) if error.code == DeliveryErrorCode::AddressNotAllowed));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::fault::{Exhausted, Fault};
+use super::send_error::{Exhausted, SendError};
 
 const MAX_LOOKUPS: usize = 64;
 const PER_DEVELOPER: usize = 16;
@@ -81,7 +81,7 @@ impl Lookups {
     pub(super) fn addresses(
         &self,
         name: String,
-    ) -> impl Future<Output = Result<Vec<SocketAddr>, Fault>> + Send + use<> {
+    ) -> impl Future<Output = Result<Vec<SocketAddr>, SendError>> + Send + use<> {
         let (lookups, attempt) = (self.clone(), ATTEMPT.try_with(Clone::clone).ok());
         async move {
             let started = Instant::now();
@@ -97,7 +97,10 @@ impl Lookups {
                 drop(permits);
                 found
             });
-            found.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| Fault::of_lookup(&error))
+            found
+                .await
+                .unwrap_or_else(|error| Err(io::Error::other(error)))
+                .map_err(|error| SendError::of_lookup(&error))
         }
     }
 
@@ -130,7 +133,7 @@ mod tests {
         *,
     };
 
-    async fn lookup(lookups: &Lookups, developer: &str, name: &str) -> Result<Vec<SocketAddr>, Fault> {
+    async fn lookup(lookups: &Lookups, developer: &str, name: &str) -> Result<Vec<SocketAddr>, SendError> {
         let attempt = DeliveryAttempt::new(developer.parse().unwrap());
         ATTEMPT.scope(attempt, async { lookups.addresses(name.to_owned()).await }).await
     }
@@ -153,13 +156,13 @@ mod tests {
             async move { timeout(2 * MAX_WAIT, lookup(lookups, "dev_1", &format!("hangs{number}.example"))).await }
         });
         let hung = join_all(hung).await;
-        let waited = hung.iter().filter(|outcome| matches!(outcome, Ok(Err(Fault::Exhausted(_))))).count();
+        let waited = hung.iter().filter(|outcome| matches!(outcome, Ok(Err(SendError::Exhausted(_))))).count();
         assert_eq!((waited, begun.load(Ordering::SeqCst)), (100 - PER_DEVELOPER, PER_DEVELOPER));
-        assert!(matches!(lookup(&lookups, "dev_1", "shop.example").await, Err(Fault::Exhausted(_))));
+        assert!(matches!(lookup(&lookups, "dev_1", "shop.example").await, Err(SendError::Exhausted(_))));
         let mut connector = Connector::new(TargetPolicy::new(false), lookups.clone(), 1).unwrap();
         let connect = async { connector.call("http://shop.example".parse().unwrap()).await };
         let connected = ATTEMPT.scope(DeliveryAttempt::new("dev_1".parse().unwrap()), connect).await;
-        assert!(matches!(connected, Err(Fault::Exhausted(_))), "the endpoint is not at fault");
+        assert!(matches!(connected, Err(SendError::Exhausted(_))), "the endpoint is not at fault");
         assert_eq!(lookup(&lookups, "dev_2", "shop.example").await.unwrap().len(), 1);
 
         let more =

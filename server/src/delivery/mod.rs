@@ -7,12 +7,12 @@ mod connection;
 mod connector;
 mod dispatcher;
 mod fan_out;
-mod fault;
 mod lane;
 mod lanes;
 mod lookups;
 mod permits;
 mod retries;
+mod send_error;
 mod sender;
 mod shares;
 mod target;
@@ -24,8 +24,8 @@ mod width;
 pub use client::{Endpoints, RequestBuilder};
 pub use dispatcher::Dispatcher;
 pub use fan_out::{FanOut, FanOutSignal};
-#[cfg(feature = "simulation")]
-pub use fault::Fault;
 pub use retries::DueRetries;
+#[cfg(feature = "simulation")]
+pub use send_error::SendError;
 pub use sender::{LONGEST_ATTEMPT, LONGEST_PING, Sender};
 pub use target::TargetPolicy;

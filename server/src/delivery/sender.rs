@@ -12,9 +12,9 @@ use webhook_verify::{Secret, SecretError, Signer};
 use super::{
     TargetPolicy,
     client::{Body, Endpoints, HttpClient},
-    fault::{Exhausted, Fault},
     lookups::{ATTEMPT, DeliveryAttempt, Lookups},
     permits::Permits,
+    send_error::{Exhausted, SendError},
 };
 use crate::{ambient::Ambient, domain::Endpoint, metrics::PermitGauges, process::descriptors::Shares, trace};
 
@@ -93,12 +93,12 @@ impl Sender {
         };
         delivery.status = match called {
             Ok((status, body)) => answered(status, body),
-            Err(Fault::Delivery(error)) => {
+            Err(SendError::Delivery(error)) => {
                 delivery.error = Some(error);
                 DeliveryStatus::Failed
             }
-            Err(Fault::StatusOnly(status)) => answered(status, String::new()),
-            Err(Fault::Exhausted(exhausted)) => return Err(exhausted),
+            Err(SendError::StatusOnly(status)) => answered(status, String::new()),
+            Err(SendError::Exhausted(exhausted)) => return Err(exhausted),
         };
         delivery.attempts += 1;
         delivery.duration_ms = Some(u64::try_from(attempt.started_at().elapsed().as_millis()).unwrap_or(u64::MAX));
@@ -123,10 +123,10 @@ impl Sender {
         attempt: &DeliveryAttempt,
         endpoint: &Endpoint,
         delivery: &Delivery,
-    ) -> Result<(StatusCode, String), Fault> {
+    ) -> Result<(StatusCode, String), SendError> {
         // Checks a literal address here. The resolver checks the addresses of a name.
-        let url = self.targets.check_url(&endpoint.endpoint.url).map_err(Fault::not_allowed)?;
-        let signers = signers(endpoint, self.ambient.now()).map_err(Fault::not_sent)?;
+        let url = self.targets.check_url(&endpoint.endpoint.url).map_err(SendError::not_allowed)?;
+        let signers = signers(endpoint, self.ambient.now()).map_err(SendError::not_sent)?;
         let body = Bytes::copy_from_slice(delivery.payload.as_str().as_bytes());
         let header = |name: &str| format!("X-{}-{name}", self.header_word);
         let request = || {
@@ -139,9 +139,9 @@ impl Sender {
                 .header(header("Event"), delivery.event.as_str())
                 .header(header("Delivery"), delivery.id.as_str());
             trace::propagate(&mut request);
-            request.body(Body::new(body.clone())).map_err(Fault::not_sent)
+            request.body(Body::new(body.clone())).map_err(SendError::not_sent)
         };
-        let response = in_time(attempt, self.endpoints.send(&request)).await.ok_or_else(Fault::timeout)??;
+        let response = in_time(attempt, self.endpoints.send(&request)).await.ok_or_else(SendError::timeout)??;
         let (head, body) = response.into_parts();
         Ok((head.status, stored_body(body, attempt.started_at() + ATTEMPT_TIMEOUT).await))
     }

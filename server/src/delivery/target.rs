@@ -76,9 +76,9 @@ fn port_of(url: &Url) -> Option<u16> {
     url.port_or_known_default().map(|port| if port == 80 { 443 } else { port })
 }
 
-/// Why an address is refused. The text continues a sentence that begins with the field's name.
+/// Why an endpoint's URL is refused. The text continues a sentence that begins with the field's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TargetFault {
+pub enum EndpointUrlError {
     #[error("must be an absolute URL")]
     NotAUrl,
     #[error("must use https")]
@@ -91,7 +91,7 @@ pub enum TargetFault {
     Own,
 }
 
-impl TargetFault {
+impl EndpointUrlError {
     pub fn code(self) -> ErrorCode {
         match self {
             Self::NotAUrl => ErrorCode::UrlInvalid,
@@ -114,25 +114,25 @@ impl TargetPolicy {
     }
 
     /// Checks a URL, but not the addresses of its host name.
-    pub fn check_url(&self, text: &str) -> Result<Url, TargetFault> {
-        let url = Url::parse(text).map_err(|_| TargetFault::NotAUrl)?;
+    pub fn check_url(&self, text: &str) -> Result<Url, EndpointUrlError> {
+        let url = Url::parse(text).map_err(|_| EndpointUrlError::NotAUrl)?;
         match url.scheme() {
             "https" => {}
             "http" if self.allow_local => {}
-            _ => return Err(TargetFault::NotHttps),
+            _ => return Err(EndpointUrlError::NotHttps),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(TargetFault::Credentials);
+            return Err(EndpointUrlError::Credentials);
         }
-        let allowed = match url.host().ok_or(TargetFault::NotAUrl)? {
+        let allowed = match url.host().ok_or(EndpointUrlError::NotAUrl)? {
             Host::Ipv4(address) => self.allows(address.into()),
             Host::Ipv6(address) => self.allows(address.into()),
             Host::Domain(name) => self.allow_local || !is_local_name(name),
         };
         if !allowed {
-            return Err(TargetFault::NotPublic);
+            return Err(EndpointUrlError::NotPublic);
         }
-        if self.own.as_ref().is_some_and(|own| own.is_at(&url)) { Err(TargetFault::Own) } else { Ok(url) }
+        if self.own.as_ref().is_some_and(|own| own.is_at(&url)) { Err(EndpointUrlError::Own) } else { Ok(url) }
     }
 
     pub(super) fn allows(&self, address: IpAddr) -> bool {
@@ -207,23 +207,23 @@ mod tests {
         ] {
             assert!(PUBLIC.check_url(url).is_ok(), "{url}");
         }
-        for (url, fault) in [
-            ("http://shop.example/hook", TargetFault::NotHttps),
-            ("ftp://shop.example/hook", TargetFault::NotHttps),
-            ("shop.example/hook", TargetFault::NotAUrl),
-            ("https://user:secret@shop.example/", TargetFault::Credentials),
-            ("https://user@shop.example/", TargetFault::Credentials),
-            ("https://:secret@shop.example/", TargetFault::Credentials),
-            ("https://localhost/", TargetFault::NotPublic),
-            ("https://LOCALHOST./", TargetFault::NotPublic),
-            ("https://a.localhost/", TargetFault::NotPublic),
-            ("https://127.0.0.1/", TargetFault::NotPublic),
-            ("https://2130706433/", TargetFault::NotPublic),
-            ("https://0x7f.1/", TargetFault::NotPublic),
-            ("https://[::ffff:127.0.0.1]/", TargetFault::NotPublic),
-            ("https://169.254.169.254/latest/meta-data", TargetFault::NotPublic),
+        for (url, error) in [
+            ("http://shop.example/hook", EndpointUrlError::NotHttps),
+            ("ftp://shop.example/hook", EndpointUrlError::NotHttps),
+            ("shop.example/hook", EndpointUrlError::NotAUrl),
+            ("https://user:secret@shop.example/", EndpointUrlError::Credentials),
+            ("https://user@shop.example/", EndpointUrlError::Credentials),
+            ("https://:secret@shop.example/", EndpointUrlError::Credentials),
+            ("https://localhost/", EndpointUrlError::NotPublic),
+            ("https://LOCALHOST./", EndpointUrlError::NotPublic),
+            ("https://a.localhost/", EndpointUrlError::NotPublic),
+            ("https://127.0.0.1/", EndpointUrlError::NotPublic),
+            ("https://2130706433/", EndpointUrlError::NotPublic),
+            ("https://0x7f.1/", EndpointUrlError::NotPublic),
+            ("https://[::ffff:127.0.0.1]/", EndpointUrlError::NotPublic),
+            ("https://169.254.169.254/latest/meta-data", EndpointUrlError::NotPublic),
         ] {
-            assert_eq!(PUBLIC.check_url(url), Err(fault), "{url}");
+            assert_eq!(PUBLIC.check_url(url), Err(error), "{url}");
         }
     }
 
@@ -235,21 +235,21 @@ mod tests {
             "https://PAY.example.:443/",
             "https://pay.example/api/v1/checkout/demo-session",
         ] {
-            assert_eq!(public.check_url(url), Err(TargetFault::Own), "{url}");
+            assert_eq!(public.check_url(url), Err(EndpointUrlError::Own), "{url}");
         }
         for url in ["https://pay.example:8443/", "https://shop.pay.example/", "https://shop.example:8080/"] {
             assert!(public.check_url(url).is_ok(), "{url}");
         }
         let local = LOCAL.except("http://pay.localhost:3000", "127.0.0.1:8080".parse().unwrap());
         for url in ["http://127.0.0.1:8080/", "http://localhost:8080/", "http://pay.localhost:3000/"] {
-            assert_eq!(local.check_url(url), Err(TargetFault::Own), "{url}");
+            assert_eq!(local.check_url(url), Err(EndpointUrlError::Own), "{url}");
         }
         for url in ["http://127.0.0.1:9000/", "http://localhost:3000/", "http://127.0.0.2:8080/"] {
             assert!(local.check_url(url).is_ok(), "{url}");
         }
         let everywhere = LOCAL.except("http://localhost", "[::]:8080".parse().unwrap());
         for url in ["http://127.0.0.9:8080/", "http://[::1]:8080/", "http://localhost/", "https://localhost/"] {
-            assert_eq!(everywhere.check_url(url), Err(TargetFault::Own), "{url}");
+            assert_eq!(everywhere.check_url(url), Err(EndpointUrlError::Own), "{url}");
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
             assert!(LOCAL.check_url(url).is_ok(), "{url}");
         }
         for url in ["http://10.0.0.1/", "http://192.168.1.1/", "http://169.254.169.254/"] {
-            assert_eq!(LOCAL.check_url(url), Err(TargetFault::NotPublic), "{url}");
+            assert_eq!(LOCAL.check_url(url), Err(EndpointUrlError::NotPublic), "{url}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Answers to requests that move money. Only a response about a request ends it.
 //!
 //! A request may have reached the gateway even if the response denies it: a key was replaced, a proxy answered, a gateway
-//! lost its records. So only a response that [names](Names) its subject can refuse, or tell the state of an attempt or a
+//! lost its records. So only a response that [names](Names) its subject can reject it, or tell the state of an attempt or a
 //! refund. Everything else is a [`GatewayError`](super::GatewayError), which ends nothing.
 
 use std::ops::Deref;
@@ -24,9 +24,9 @@ impl<R: Names> About<R> {
         response.names(subject).then_some(Self(response))
     }
 
-    /// The refusal that this response expresses.
-    pub(super) fn refusal(&self, rejection: Rejection) -> Refusal {
-        Refusal(rejection)
+    /// Makes a rejection final, because this response is about the request.
+    pub(super) fn final_rejection(&self, rejection: Rejection) -> FinalRejection {
+        FinalRejection(rejection)
     }
 }
 
@@ -38,12 +38,12 @@ impl<R> Deref for About<R> {
     }
 }
 
-/// A gateway's refusal of one request that moves money: the money has not moved, and will not.
+/// A rejection of one request that moves money: the money has not moved, and will not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal(Rejection);
+pub struct FinalRejection(Rejection);
 
-impl From<Refusal> for Rejection {
-    fn from(Refusal(rejection): Refusal) -> Self {
+impl From<FinalRejection> for Rejection {
+    fn from(FinalRejection(rejection): FinalRejection) -> Self {
         rejection
     }
 }
@@ -70,10 +70,10 @@ mod tests {
     }
 
     #[test]
-    fn a_response_refuses_only_the_request_that_it_is_about() {
+    fn a_response_rejects_only_the_request_that_it_is_about() {
         let rejection = Rejection { gateway: GatewayName::Stripe, code: "failed".into(), message: "no".into() };
         assert!(About::new(Refund("ref_1"), "ref_2").is_none());
-        let refusal = About::new(Refund("ref_1"), "ref_1").unwrap().refusal(rejection.clone());
-        assert_eq!(Rejection::from(refusal), rejection);
+        let final_rejection = About::new(Refund("ref_1"), "ref_1").unwrap().final_rejection(rejection.clone());
+        assert_eq!(Rejection::from(final_rejection), rejection);
     }
 }

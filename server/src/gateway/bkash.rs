@@ -210,7 +210,7 @@ impl Gateway for Bkash {
             code => AttemptState::Failed { why: Some(format!("{} ({code})", rejection.message)) },
         };
         Ok(match About::new(rejection, &attempt.external_id) {
-            Some(no) => CaptureOutcome::Refused { ended, refusal: no.refusal(no.clone()) },
+            Some(no) => CaptureOutcome::Rejected { ended, rejection: no.final_rejection(no.clone()) },
             None => CaptureOutcome::Unknown,
         })
     }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_every_shape_are_distinguished_from_unusable_responses() {
+    fn rejections_of_every_shape_are_distinguished_from_unusable_responses() {
         for (json, code) in [
             (r#"{"statusCode":"2023","statusMessage":"Insufficient Balance"}"#, "2023"),
             (r#"{"errorCode":"2056","errorMessage":"Invalid Payment State"}"#, "2056"),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use payments_core::{Amount, Payment, PaymentMethod, SimulateOutcome, Timestamp};
 
 use super::{
-    answer::{Refusal, Rejection},
+    answer::{FinalRejection, Rejection},
     error::GatewayError,
 };
 use crate::domain::{GatewayAttempt, GatewayName};
@@ -23,7 +23,7 @@ pub enum BeginOutcome {
     SendTo { external_id: String, customer_url: String },
     /// The payment ends with this outcome. No money moves.
     Simulated(SimulateOutcome),
-    /// The gateway refuses, and there is no attempt.
+    /// The gateway rejected it, and there is no attempt.
     Rejected(Rejection),
 }
 
@@ -70,8 +70,8 @@ pub enum CaptureOutcome {
     State(AttemptState),
     /// The response says nothing definite: query the gateway.
     Unknown,
-    /// The gateway refused. The attempt ends in this state, unless a query shows that an earlier capture took the money.
-    Refused { ended: AttemptState, refusal: Refusal },
+    /// The gateway rejected it. The attempt ends in this state, unless a query shows that an earlier capture took the money.
+    Rejected { ended: AttemptState, rejection: FinalRejection },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub enum RefundOutcome {
     /// The money goes back, now or later.
     Made,
     /// This refund sends no money back.
-    Refused(Refusal),
+    Rejected(FinalRejection),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -47,7 +47,7 @@ pub use credentials::{CREDENTIALS, Credentials};
 pub use error::{GatewayError, GatewaySetupError};
 pub use probe::{Probe, probe};
 pub use proxy::GatewayProxy;
-pub use stripe::{EventFault, RefundFault, Stripe, StripeEvent};
+pub use stripe::{EventError, FailedRefund, Stripe, StripeEvent};
 
 /// The gateway of live payments in a currency, and the amounts that it takes.
 const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {
@@ -64,8 +64,8 @@ pub fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
     if (least..=most).contains(&amount) {
         return Ok(());
     }
-    let fault = format!("must be from {least} to {most} in {currency}, the limits of {}", gateway.title());
-    Err(Invalid::field("amount", ErrorCode::AmountInvalid, fault))
+    let error = format!("must be from {least} to {most} in {currency}, the limits of {}", gateway.title());
+    Err(Invalid::field("amount", ErrorCode::AmountInvalid, error))
 }
 
 pub struct Gateways {
@@ -149,7 +149,7 @@ impl Gateways {
     }
 
     /// The card processor, which verifies its own events.
-    pub fn card_processor(&self) -> Result<&Stripe, EventFault> {
-        self.stripe.as_ref().ok_or(EventFault::NoProcessor)
+    pub fn card_processor(&self) -> Result<&Stripe, EventError> {
+        self.stripe.as_ref().ok_or(EventError::NoProcessor)
     }
 }

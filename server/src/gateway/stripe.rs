@@ -23,7 +23,7 @@ use self::{
     refund::{RefundList, RefundState, StripeRefund},
     session::{PaymentIntent, Session},
 };
-pub use self::{event::EventAbout, refund::RefundFault};
+pub use self::{event::EventAbout, refund::FailedRefund};
 use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
@@ -174,7 +174,7 @@ impl Stripe {
             RefundState::Accepted => Ok(RefundOutcome::Made),
             RefundState::Failed => {
                 let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
-                Ok(RefundOutcome::Refused(refund.refusal(self.client.rejection("refund_failed", what))))
+                Ok(RefundOutcome::Rejected(refund.final_rejection(self.client.rejection("refund_failed", what))))
             }
             RefundState::Unknown => {
                 Err(self.client.unanswered(&format!("refund {} is {}", refund.id, refund.status())))
@@ -182,14 +182,14 @@ impl Stripe {
         }
     }
 
-    /// Queries a refund. Returns its fault if it failed.
-    pub async fn refund_fault(&self, id: &str) -> Result<Option<RefundFault>, GatewayError> {
+    /// Queries a refund, and returns it if it failed.
+    pub async fn failed_refund(&self, id: &str) -> Result<Option<FailedRefund>, GatewayError> {
         let refund = self.retrieve::<StripeRefund>("retrieve refund", "refunds", id).await?;
-        Ok(refund.fault())
+        Ok(refund.failed())
     }
 
     /// Refuses a signature header that is malformed or whose time is not now: it fits no body.
-    pub fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventFault> {
+    pub fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventError> {
         match self.events.verify_at(signature, b"", now.as_unix_seconds()) {
             Ok(_) | Err(Failure::SignatureMismatch) => Ok(()),
             Err(failure) => Err(failure.into()),
@@ -198,7 +198,7 @@ impl Stripe {
 
     /// Verifies an event's signature. Returns `None` if nothing follows: the event is not about a payment of this server, or
     /// is a duplicate.
-    pub fn event(&self, signature: &[u8], body: &[u8], now: Timestamp) -> Result<Option<StripeEvent<'_>>, EventFault> {
+    pub fn event(&self, signature: &[u8], body: &[u8], now: Timestamp) -> Result<Option<StripeEvent<'_>>, EventError> {
         let verified = self.events.verify_at(signature, body, now.as_unix_seconds())?;
         let Some(about) = EventAbout::read(verified.body()) else {
             tracing::debug!("a Stripe event is not about a payment of this server");
@@ -222,7 +222,7 @@ pub struct StripeEvent<'s> {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum EventFault {
+pub enum EventError {
     #[error("this server has no card processor configured")]
     NoProcessor,
     #[error("invalid signature: {0}")]
@@ -337,7 +337,7 @@ impl Gateway for Stripe {
         // An earlier request for this refund may have refunded the charge.
         match self.refund_of(&intent, refund.id).await? {
             Some(known) => self.outcome(&known),
-            None => Ok(RefundOutcome::Refused(error.refusal(self.rejection(&error)))),
+            None => Ok(RefundOutcome::Rejected(error.final_rejection(self.rejection(&error)))),
         }
     }
 }

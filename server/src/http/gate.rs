@@ -18,7 +18,7 @@ use super::{
     route::{Access, Route},
     server::Server,
 };
-use crate::service::{Caller, Refused, Service};
+use crate::service::{Caller, Service, ServiceError};
 
 /// The path of the request log. Requests that read the log are not logged.
 pub(super) const REQUEST_LOG: &str = "/api/v1/requests";
@@ -71,7 +71,7 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
         note(&service, &head, &caller, begun.elapsed(), &outcome);
     }
     outcome.unwrap_or_else(|error| match route.access {
-        Access::Page(_) => page::refusal(&head.parts.headers, error),
+        Access::Page(_) => page::error_page(&head.parts.headers, error),
         _ => error.into_response(),
     })
 }
@@ -99,8 +99,8 @@ fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome
         }
     };
     match status {
-        // The rate limit does not bound the number of refusals.
-        StatusCode::TOO_MANY_REQUESTS => service.request_log.note_refusal(&caller.scope, describe()),
+        // The rate limit does not bound the number of throttled requests.
+        StatusCode::TOO_MANY_REQUESTS => service.request_log.note_throttled(&caller.scope, describe()),
         _ => service.request_log.note(&caller.scope, status.as_u16(), describe),
     }
 }
@@ -117,7 +117,7 @@ async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Servi
     let client = head.addresses.client;
     let lasting = &server.services.lasting;
     if let Some(verdict) = server.limits.used_up(client).filter(|_| !lasting.has_worked_lately(key)) {
-        return Err(refused(head, verdict).unwrap_or_else(|| unauthorized(INVALID)));
+        return Err(throttled(head, verdict).unwrap_or_else(|| unauthorized(INVALID)));
     }
     let failure = match lasting.caller(key).await {
         Ok(Some(caller)) => {
@@ -125,15 +125,15 @@ async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Servi
             return Ok((caller, service));
         }
         Ok(None) => unauthorized(INVALID),
-        Err(error @ Refused::KeyExpired) => error.into(),
+        Err(error @ ServiceError::KeyExpired) => error.into(),
         // The store has failed, so the key may be valid.
         Err(error) => return Err(error.into()),
     };
-    Err(refused(head, server.limits.take_failed_key(client).await).unwrap_or(failure))
+    Err(throttled(head, server.limits.take_failed_key(client).await).unwrap_or(failure))
 }
 
 /// Notes the verdict about a request. Returns a 429 if the request is beyond the limit.
-fn refused(head: &Head, verdict: Verdict) -> Option<ApiError> {
+fn throttled(head: &Head, verdict: Verdict) -> Option<ApiError> {
     let _ = head.verdict.set(verdict);
     verdict.retry_after().map(ApiError::too_many_requests)
 }

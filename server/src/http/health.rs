@@ -11,7 +11,7 @@ use super::{
     reply::{self, ApiError, Outcome},
     request::Request,
 };
-use crate::{service::Refused, store::StoreError};
+use crate::{service::ServiceError, store::StoreError};
 
 /// How long the metrics wait for the store. Scrapers usually wait for ten seconds.
 const STORE_PATIENCE: Duration = Duration::from_secs(4);
@@ -29,7 +29,7 @@ pub(super) async fn ready(request: Request) -> Outcome {
     let ask = async {
         match request.service().is_ready().await {
             // Tell the monitoring what the operator has to grant.
-            Err(Refused::Unavailable(cause @ StoreError::Denied(_))) => {
+            Err(ServiceError::Unavailable(cause @ StoreError::Denied(_))) => {
                 tracing::error!(%cause, "the server is not ready");
                 Err(ApiError::new(ErrorCode::ServiceUnavailable, cause.to_string()))
             }

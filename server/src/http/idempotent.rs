@@ -7,7 +7,7 @@ use payments_core::{ErrorCode, Invalid};
 use warp::http::{HeaderMap, StatusCode};
 
 use super::{reply, request::Request};
-use crate::service::{Answer, Caller, IdempotentRequest, Refused};
+use crate::service::{Answer, Caller, IdempotentRequest, ServiceError};
 
 /// When to look for the key's stored response.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) async fn idempotent<F>(
     handler: impl FnOnce(Caller, Bytes, Option<IdempotentRequest>) -> F,
 ) -> reply::Outcome
 where
-    F: Future<Output = Result<Answer, Refused>>,
+    F: Future<Output = Result<Answer, ServiceError>>,
 {
     let key = idempotency_key(request.headers())?;
     let body = request.read_json().await?;
@@ -44,9 +44,9 @@ where
         Ok(answer) => answer,
         // Of two concurrent identical requests, the second may fail because of the first one's effect, such as a refund. Then
         // both get the response that was stored with the effect. If the store cannot be read, the answer is unknown.
-        Err(refused) => match &identity {
-            Some(identity) => service.replay(identity).await?.ok_or(refused)?,
-            None => return Err(refused.into()),
+        Err(error) => match &identity {
+            Some(identity) => service.replay(identity).await?.ok_or(error)?,
+            None => return Err(error.into()),
         },
     };
     answered(&caller, success, answer)
@@ -55,7 +55,7 @@ where
 /// The response. A stored response about a payment that the key may not see belongs to another request.
 fn answered(caller: &Caller, success: StatusCode, answer: Answer) -> reply::Outcome {
     match answer.replayed && !caller.sees(answer.body.as_str()) {
-        true => Err(Refused::IdempotencyKeyReused.into()),
+        true => Err(ServiceError::IdempotencyKeyReused.into()),
         false => Ok(reply::answer(success, answer)),
     }
 }

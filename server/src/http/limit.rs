@@ -82,7 +82,7 @@ impl RateLimits {
         verdict
     }
 
-    /// The refusal of a client whose window is used up. Returns `None` if no client used up its window by failed keys lately.
+    /// The verdict on a client whose window is used up. Returns `None` if no client used up its window by failed keys lately.
     pub(super) fn used_up(&self, client: IpAddr) -> Option<Verdict> {
         let failing_until = self.failing_until.load(Ordering::Relaxed);
         if failing_until == 0 || self.begun.elapsed().as_secs() >= failing_until {

@@ -14,7 +14,7 @@ use askama::Template;
 use payments_core::{CheckoutSession, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome};
 use warp::{http::StatusCode, reply::Response};
 
-pub(super) use self::document::{no_such_path, refusal};
+pub(super) use self::document::{error_page, no_such_path};
 use self::{
     document::{document, notice},
     format::{digits, host_of, known_phone, moment, money},
@@ -26,7 +26,7 @@ use super::{
     request::Request,
     theme,
 };
-use crate::service::{CheckoutView, Receipt, Refused, Service};
+use crate::service::{CheckoutView, Receipt, Service, ServiceError};
 
 /// `GET`: shows the page, or redirects.
 pub(super) async fn visit(request: Request) -> Outcome {
@@ -57,7 +57,7 @@ struct Page<'p> {
 #[derive(Default)]
 struct Shown<'s> {
     status: StatusCode,
-    fault: Option<Text>,
+    error: Option<Text>,
     /// The typed phone number, if it is invalid.
     wrong_phone: Option<&'s str>,
 }
@@ -91,8 +91,8 @@ impl<'p> Page<'p> {
             RawStatus::Refunded => View::Refunded,
             RawStatus::Processing => View::Processing,
             RawStatus::Pending if !session.is_simulated && !session.is_expired => {
-                let fault = shown.fault.or(Some(words::TRY_AGAIN));
-                return self.render(&checkout, View::Choice, Shown { fault, ..shown });
+                let error = shown.error.or(Some(words::TRY_AGAIN));
+                return self.render(&checkout, View::Choice, Shown { error, ..shown });
             }
             _ if session.is_expired => View::Unpaid(words::EXPIRED),
             _ if session.is_simulated => View::Simulator,
@@ -116,7 +116,7 @@ impl<'p> Page<'p> {
                 let number = typed.as_deref().map(str::parse::<MobileNumber>).transpose();
                 let Ok(number) = number else {
                     let (status, wrong_phone) = (StatusCode::BAD_REQUEST, typed.as_deref());
-                    return self.show(Shown { status, wrong_phone, fault: None }).await;
+                    return self.show(Shown { status, wrong_phone, error: None }).await;
                 };
                 let pay = Pay {
                     payment_method: field("paymentMethod").and_then(|word| PaymentMethod::known(&word)),
@@ -127,20 +127,20 @@ impl<'p> Page<'p> {
             }
             _ => return self.show(Shown::default()).await,
         };
-        let (status, fault) = match outcome {
+        let (status, error) = match outcome {
             Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
             // After a second click, a reload or a click in another tab, show the current state.
-            Err(Refused::Payment(_)) => (StatusCode::OK, None),
-            Err(Refused::Rejected(_) | Refused::NoGateway(_)) => {
+            Err(ServiceError::Payment(_)) => (StatusCode::OK, None),
+            Err(ServiceError::Rejected(_) | ServiceError::NoGateway(_)) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, Some(words::REFUSED))
             }
-            Err(Refused::Gateway(_)) => (StatusCode::SERVICE_UNAVAILABLE, Some(words::NO_ANSWER)),
-            Err(refused) => return Err(refused.into()),
+            Err(ServiceError::Gateway(_)) => (StatusCode::SERVICE_UNAVAILABLE, Some(words::NO_ANSWER)),
+            Err(error) => return Err(error.into()),
         };
-        self.show(Shown { status, fault, wrong_phone: None }).await
+        self.show(Shown { status, error, wrong_phone: None }).await
     }
 
-    async fn simulate(&self, outcome: SimulateOutcome) -> Result<(), Refused> {
+    async fn simulate(&self, outcome: SimulateOutcome) -> Result<(), ServiceError> {
         self.service.simulate(self.id, Simulate { outcome }).await.map(|_| ())
     }
 

@@ -13,8 +13,8 @@ use warp::{
 use super::language::Language;
 use crate::{
     domain::Permission,
-    gateway::EventFault,
-    service::{Answer, Caller, Refused},
+    gateway::EventError,
+    service::{Answer, Caller, ServiceError},
     store::{PaymentJson, StoreError},
 };
 
@@ -240,7 +240,7 @@ fn status_of(code: &ErrorCode) -> StatusCode {
     status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// 400, with one sentence per fault.
+/// 400, with one sentence per error.
 impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         let (code, fields) = (invalid.code(), invalid.fields().into());
@@ -248,13 +248,13 @@ impl From<Invalid> for ApiError {
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        let (code, message) = (refused.code(), refused.to_string());
-        match refused {
-            Refused::Invalid(invalid) => invalid.into(),
-            Refused::Event(EventFault::Signature(_)) => Invalid::new(code, message).into(),
-            Refused::Unavailable(cause) => {
+impl From<ServiceError> for ApiError {
+    fn from(error: ServiceError) -> Self {
+        let (code, message) = (error.code(), error.to_string());
+        match error {
+            ServiceError::Invalid(invalid) => invalid.into(),
+            ServiceError::Event(EventError::Signature(_)) => Invalid::new(code, message).into(),
+            ServiceError::Unavailable(cause) => {
                 match cause {
                     StoreError::Denied(_) => {
                         tracing::error!(%cause, "a request failed, and others will until this is granted")

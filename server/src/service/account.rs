@@ -7,7 +7,7 @@ use payments_core::{
     UnknownFields, Volume, WorkspaceProfile,
 };
 
-use super::{Caller, Directory, Record, Refused, Result, Service};
+use super::{Caller, Directory, Record, Result, Service, ServiceError};
 use crate::{
     domain::{Workspace, owner_of},
     metrics::Observed,
@@ -91,7 +91,7 @@ impl Service {
 
 impl Directory {
     pub(super) async fn workspace(&self, id: &str) -> Result<Workspace> {
-        self.store.workspace(id).await?.ok_or(Refused::NotFound { what: Record::Workspace })
+        self.store.workspace(id).await?.ok_or(ServiceError::NotFound { what: Record::Workspace })
     }
 
     pub(super) async fn own_app(&self, developer: &DeveloperId, id: &AppId) -> Result<DeveloperApp> {
@@ -99,4 +99,4 @@ impl Directory {
     }
 }
 
-pub(super) const NO_APP: Refused = Refused::NotFound { what: Record::App };
+pub(super) const NO_APP: ServiceError = ServiceError::NotFound { what: Record::App };

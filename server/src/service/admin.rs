@@ -9,7 +9,7 @@ use payments_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Directory, Record, Refused, Result, Service,
+    Directory, Record, Result, Service, ServiceError,
     account::NO_APP,
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
@@ -342,7 +342,7 @@ impl Directory {
     async fn api_key(&self, id: &str) -> Result<(KeyHash, ApiKey)> {
         let (keys, itself) = (self.store.api_keys().await?, KeyHash::of(id));
         let key = keys.into_iter().find(|(hash, key)| key.id.as_str() == id || *hash == itself);
-        key.ok_or(Refused::NotFound { what: Record::ApiKey })
+        key.ok_or(ServiceError::NotFound { what: Record::ApiKey })
     }
 }
 
@@ -359,7 +359,7 @@ fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>> {
 }
 
 /// Refuses an operator's request. The command line shows only the sentence.
-pub(super) fn invalid(sentence: impl Into<String>) -> Refused {
+pub(super) fn invalid(sentence: impl Into<String>) -> ServiceError {
     Invalid::new(ErrorCode::ValidationFailed, sentence).into()
 }
 

@@ -29,7 +29,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Answer, IdempotentRequest, Refused, Result, Service};
+use super::{Answer, IdempotentRequest, Result, Service, ServiceError};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::metrics::BudgetMetrics;
 use crate::process::budget::{Budget, Held};
@@ -77,7 +77,7 @@ impl Claims {
             Effect::TestPing => &self.pings,
             Effect::Refund => &self.refunds,
         };
-        permits.take(developer, 1).ok_or(Refused::TooManyEffects { at_most: MAX_IN_PROGRESS })
+        permits.take(developer, 1).ok_or(ServiceError::TooManyEffects { at_most: MAX_IN_PROGRESS })
     }
 }
 
@@ -119,7 +119,7 @@ impl Service {
             {
                 Ok(Ok(Try::Answered(answer))) => return Ok(answer),
                 Ok(Ok(Try::Claimed(until))) => until,
-                Ok(Err(refused)) => return Err(refused),
+                Ok(Err(error)) => return Err(error),
                 Err(Ok(panic)) => resume_unwind(panic),
                 // Only the runtime's shutdown cancels the task.
                 Err(Err(_)) => return Err(StoreError::Stopped.into()),
@@ -129,7 +129,7 @@ impl Service {
             // After a wake-up or a timeout, ask the store again.
             let _ = timeout_at(deadline.min(lease_ends), ended).await;
             if Instant::now() >= deadline {
-                return Err(Refused::KeyInProgress);
+                return Err(ServiceError::KeyInProgress);
             }
         }
     }
@@ -159,7 +159,7 @@ impl Service {
             Err(CommitError::Conflict(Conflict::KeyClaimed(held))) if request.has(&held.fingerprint) => {
                 return Ok(Try::Claimed(held.until));
             }
-            Err(CommitError::Conflict(Conflict::KeyClaimed(_))) => return Err(Refused::IdempotencyKeyReused),
+            Err(CommitError::Conflict(Conflict::KeyClaimed(_))) => return Err(ServiceError::IdempotencyKeyReused),
             Err(error) => return Err(error.into()),
         }
         let held = request.clone().holding(token.clone());
@@ -172,8 +172,8 @@ impl Service {
         match outcome {
             Ok(Ok(answer)) => Ok(Try::Answered(answer)),
             // The effect outlived its lease. The request that took over will answer.
-            Ok(Err(Refused::KeyInProgress)) => Ok(Try::Claimed(now)),
-            Ok(Err(refused)) => Err(refused),
+            Ok(Err(ServiceError::KeyInProgress)) => Ok(Try::Claimed(now)),
+            Ok(Err(error)) => Err(error),
             Err(panic) => resume_unwind(panic),
         }
     }
@@ -239,10 +239,10 @@ mod tests {
         let first = tokio::spawn(async move { ping(&holder, "dev_1", Some(request("{}")), held).await });
         begun.notified().await;
         let other = ping(&service, "dev_1", Some(request(r#"{"a":1}"#)), never).await;
-        assert!(matches!(other, Err(Refused::IdempotencyKeyReused)));
+        assert!(matches!(other, Err(ServiceError::IdempotencyKeyReused)));
         // A wake-up for another key does not end the wait.
         service.claims.ended(request("{}").key()).notify_waiters();
-        assert!(matches!(ping(&service, "dev_1", Some(request("{}")), never).await, Err(Refused::KeyInProgress)));
+        assert!(matches!(ping(&service, "dev_1", Some(request("{}")), never).await, Err(ServiceError::KeyInProgress)));
         let (waiting, third) = (Arc::clone(&service), request("{ }"));
         let third = tokio::spawn(async move { ping(&waiting, "dev_1", Some(third), never).await });
         go_on.notify_one();
@@ -259,7 +259,7 @@ mod tests {
             let nth = counted.fetch_add(1, Ordering::Relaxed);
             async move {
                 match nth {
-                    0 => Err(Refused::RefundInProgress),
+                    0 => Err(ServiceError::RefundInProgress),
                     1 => panic!("on purpose"),
                     _ => finish(&service, request.as_ref()).await,
                 }
@@ -269,14 +269,14 @@ mod tests {
             let (service, effect) = (Arc::clone(&service), effect.clone());
             tokio::spawn(async move { ping(&service, "dev_1", Some(request("")), effect).await })
         };
-        assert!(matches!(once().await.unwrap(), Err(Refused::RefundInProgress)));
+        assert!(matches!(once().await.unwrap(), Err(ServiceError::RefundInProgress)));
         assert!(once().await.unwrap_err().is_panic());
         let enter = |developer: &str| service.claims.enter(Effect::TestPing, &developer.parse().unwrap());
         let mut full: Vec<_> = std::iter::from_fn(|| enter("dev_1").ok()).collect();
         assert_eq!(i64::try_from(full.len()).unwrap(), MAX_IN_PROGRESS / 2);
-        assert!(matches!(once().await.unwrap(), Err(Refused::TooManyEffects { .. })));
+        assert!(matches!(once().await.unwrap(), Err(ServiceError::TooManyEffects { .. })));
         let keyless = ping(&service, "dev_1", None, effect.clone()).await;
-        assert!(matches!(keyless, Err(Refused::TooManyEffects { .. })));
+        assert!(matches!(keyless, Err(ServiceError::TooManyEffects { .. })));
         assert_eq!(tries.load(Ordering::Relaxed), 2);
         // Another developer and another kind of effect have permits left.
         assert!(enter("dev_2").is_ok() && service.claims.enter(Effect::Refund, &"dev_1".parse().unwrap()).is_ok());

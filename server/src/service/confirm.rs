@@ -5,7 +5,7 @@
 use payments_core::{Cause, Payment, PaymentId, RawStatus, TimelineKind, Timestamp};
 
 use super::{
-    Refused, Result, Service,
+    Result, Service, ServiceError,
     next_check::{FIRST_BACKOFF_MILLIS, WaitsFor, next_check, plus_millis},
     payments::NO_PAYMENT,
     retry_on_conflict,
@@ -62,8 +62,8 @@ impl Service {
             let hint = if is_present { back.hint } else { Hint::None };
             match self.confirm_once(session, hint).await {
                 Ok(payment) => Ok(payment),
-                Err(Refused::Conflict) => Err(Refused::Conflict),
-                Err(refused) => self.postpone(id, WaitsFor::Answer, Some(&refused)).await.and(Err(refused)),
+                Err(ServiceError::Conflict) => Err(ServiceError::Conflict),
+                Err(error) => self.postpone(id, WaitsFor::Answer, Some(&error)).await.and(Err(error)),
             }
         })
         .await
@@ -100,7 +100,7 @@ impl Service {
         }
     }
 
-    /// Captures the money. If the answer is lost, queries instead of capturing again. A refusal says nothing about an
+    /// Captures the money. If the answer is lost, queries instead of capturing again. A rejection says nothing about an
     /// earlier capture, so the server queries after it too.
     async fn capture(
         &self,
@@ -117,7 +117,7 @@ impl Service {
         }
         let state = twice(|| gateway.query(&session.payment, attempt)).await?;
         Ok(match (captured, state) {
-            (CaptureOutcome::Refused { ended, .. }, AttemptState::Open | AttemptState::Approved) => ended,
+            (CaptureOutcome::Rejected { ended, .. }, AttemptState::Open | AttemptState::Approved) => ended,
             (_, state) => state,
         })
     }
@@ -135,7 +135,7 @@ impl Service {
     }
 
     /// Schedules the next query, also after a concurrent change: that may have scheduled none.
-    async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor, refused: Option<&Refused>) -> Result<Payment> {
+    async fn postpone(&self, id: &PaymentId, waits_for: WaitsFor, error: Option<&ServiceError>) -> Result<Payment> {
         retry_on_conflict(|| async {
             // Read the session again, because `record_capture` may have changed it.
             let session = self.store.session(id).await?.ok_or(NO_PAYMENT)?;
@@ -146,7 +146,7 @@ impl Service {
             let (payment, now) = (&session.payment, self.ambient.now());
             let check_at = next_check(&payment.raw_status, waits_for, payment.updated_at, session.expires_at, now);
             let mut next = Session { check_at, ..session.next() };
-            if let Some(Refused::Gateway(error)) = refused {
+            if let Some(ServiceError::Gateway(error)) = error {
                 next.record(now, TimelineKind::GatewayError, error.to_string());
             }
             if let Some(attempt) = &mut next.attempt {

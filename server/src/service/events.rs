@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
 
-use super::{Caller, Record, Refused, Result, Service, page_bytes::fitting, payments::NO_PAYMENT};
+use super::{Caller, Record, Result, Service, ServiceError, page_bytes::fitting, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
 
 /// How many entries a request examines at most, even if few match its filter.
@@ -106,12 +106,12 @@ fn envelope(event: &EventWrite) -> Result<RawJson> {
     Ok(RawJson::of(&Envelope { id, event: kind.clone(), created_at: *created_at, data })?)
 }
 
-fn no_such_event() -> Refused {
+fn no_such_event() -> ServiceError {
     Invalid::field("after", ErrorCode::FieldInvalid, "is the id of no event of yours; without it the list begins anew")
         .into()
 }
 
-const NO_EVENT: Refused = Refused::NotFound { what: Record::Event };
+const NO_EVENT: ServiceError = ServiceError::NotFound { what: Record::Event };
 
 #[cfg(test)]
 mod tests {

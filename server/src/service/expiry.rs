@@ -2,7 +2,7 @@
 
 use std::{slice, sync::Arc, time::Duration};
 
-use super::{Refused, Result, Service, payments::EventData};
+use super::{Result, Service, ServiceError, payments::EventData};
 use crate::{
     process::poll::poll,
     store::{Change, Claim, LEASE_SECONDS, Lease, Queue, StoreError, Work, Write},
@@ -31,7 +31,7 @@ impl Service {
             if outcome.is_ok() {
                 outcome = match self.expire(&claim).await {
                     // Keep this session's claim until its lease ends, so that it does not block the other sessions.
-                    Err(Refused::Unavailable(error @ StoreError::Corrupt { .. })) => {
+                    Err(ServiceError::Unavailable(error @ StoreError::Corrupt { .. })) => {
                         tracing::error!(%error, ?claim, "could not expire a session; run payments-server check");
                         continue;
                     }
@@ -53,9 +53,9 @@ impl Service {
         let decision = payments_core::decide(&session.payment, session.cause_of_end(), self.ambient.now())?;
         let expired = self.records().decided(decision, session.next(), &session, EventData::Payment)?;
         let change = Change { under: vec![claim.clone()], ..Change::of(Write::Payment(Box::new(expired))) };
-        match self.commit(change).await.map_err(Refused::from) {
+        match self.commit(change).await.map_err(ServiceError::from) {
             // A concurrent change won. If the session is still open, a later poll claims it again.
-            Err(Refused::Conflict) => Ok(()),
+            Err(ServiceError::Conflict) => Ok(()),
             outcome => outcome,
         }
     }

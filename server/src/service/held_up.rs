@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use payments_core::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::{Refused, Result, Service, retry_on_conflict};
+use super::{Result, Service, ServiceError, retry_on_conflict};
 use crate::store::{Change, Queue, StoreError, Work, Write};
 
 /// How often the worker looks at the clock and reads a page of each queue.
@@ -66,7 +66,7 @@ impl Service {
         for (_, work) in &page {
             match self.plan_anew(work).await {
                 // The worker that handles this work reports the error.
-                Err(Refused::Unavailable(error @ StoreError::Corrupt { .. })) => {
+                Err(ServiceError::Unavailable(error @ StoreError::Corrupt { .. })) => {
                     tracing::debug!(%error, ?work, "cannot read planned work");
                 }
                 outcome => outcome?,

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use payments_core::{RawJson, Timestamp};
 
-use super::{Refused, Result, Service, canonical, records::Records};
+use super::{Result, Service, ServiceError, canonical, records::Records};
 use crate::domain::{ClaimToken, IdempotencyKey, Scope, StoredResponse};
 use crate::store::{Change, ClaimEnd, CommitError, Conflict, NewResponse, Write};
 
@@ -84,7 +84,7 @@ impl IdempotentRequest {
         if self.fingerprint == stored.fingerprint {
             Ok(Answer { body: stored.body, replayed: true })
         } else {
-            Err(Refused::IdempotencyKeyReused)
+            Err(ServiceError::IdempotencyKeyReused)
         }
     }
 }

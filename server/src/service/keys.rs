@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, UnknownFields, WorkspaceId};
 
-use super::{Directory, Refused, Result, Service};
+use super::{Directory, Result, Service, ServiceError};
 use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
 
 /// The public test key of the sandbox workspace.
@@ -47,7 +47,7 @@ impl Service {
         };
         let now = self.ambient.now();
         if key.expires_at.is_some_and(|at| at <= now) {
-            return Err(Refused::KeyExpired);
+            return Err(ServiceError::KeyExpired);
         }
         self.key_uses.note(hash, &key, now);
         Ok(Some(key))

@@ -6,7 +6,7 @@ use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulat
 use tokio::time::timeout;
 
 use super::{
-    Refused, Result, Service,
+    Result, Service, ServiceError,
     confirm::{Return, awaits_gateway},
     next_check::{WaitsFor, next_check},
     retry_on_conflict,
@@ -53,7 +53,7 @@ impl Service {
                 return Err(Refusal::State { from: payment.raw_status.clone(), to: RawStatus::Processing }.into());
             }
             let gateway = self.gateways.of(payment.environment, payment.currency);
-            let gateway = gateway.ok_or(Refused::NoGateway(payment.currency))?;
+            let gateway = gateway.ok_or(ServiceError::NoGateway(payment.currency))?;
             if !payment.is_simulated {
                 // Refuse before calling the gateway.
                 let status = self.expired(&session, now).map_or(&payment.raw_status, |_| &RawStatus::Expired);

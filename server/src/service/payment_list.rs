@@ -5,7 +5,7 @@ use payments_core::{
 };
 use serde::Deserialize;
 
-use super::{Caller, Refused, Result, Service, page_bytes::fitting};
+use super::{Caller, Result, Service, ServiceError, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
@@ -77,8 +77,8 @@ impl Service {
     /// A page of a developer's payments, newest first. If it ends early because of its length, it says where to go on.
     pub async fn payments(&self, caller: &Caller, query: &PaymentQuery) -> Result<PaymentPage<PaymentJson>> {
         if caller.only_its_app && query.page.page() > 1 {
-            let fault = "cannot be combined with a key of one app alone; go on with after";
-            return Err(Invalid::field("page", ErrorCode::FieldInvalid, fault).into());
+            let error = "cannot be combined with a key of one app alone; go on with after";
+            return Err(Invalid::field("page", ErrorCode::FieldInvalid, error).into());
         }
         // The store keeps no count of an app's payments.
         let mut found = match query.is_page() && !caller.only_its_app {
@@ -181,7 +181,7 @@ impl Service {
         if let Ok(id) = reference.parse()
             && self.payment_with_reference(caller, &id).await?.is_some()
         {
-            return Err(Refused::ReferenceUsed);
+            return Err(ServiceError::ReferenceUsed);
         }
         Ok(Lookup::reference(reference))
     }
@@ -191,7 +191,7 @@ pub(super) fn facts(payment: &PaymentJson) -> Result<Facts, StoreError> {
     serde_json::from_str(&payment.0).map_err(|error| StoreError::corrupt(b"payment", error))
 }
 
-fn no_such_payment() -> Refused {
-    let fault = "is the id of no payment of yours; without it the list begins anew";
-    Invalid::field("after", ErrorCode::FieldInvalid, fault).into()
+fn no_such_payment() -> ServiceError {
+    let error = "is the id of no payment of yours; without it the list begins anew";
+    Invalid::field("after", ErrorCode::FieldInvalid, error).into()
 }

@@ -6,7 +6,7 @@ use payments_core::{
     CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Result, Service, records::Records};
+use super::{Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, records::Records};
 use crate::domain::Session;
 use crate::gateway::check_amount;
 use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
@@ -22,7 +22,7 @@ impl Service {
         // Refuse now, not when the customer wants to pay.
         check_amount(params.amount, params.currency)?;
         if self.gateways.of(caller.scope.environment, params.currency).is_none() {
-            return Err(Refused::NoGateway(params.currency));
+            return Err(ServiceError::NoGateway(params.currency));
         }
         let reference =
             params.merchant_transaction_id.as_ref().filter(|_| params.merchant_transaction_id_must_be_unique);
@@ -159,4 +159,4 @@ impl EventData {
     }
 }
 
-pub(super) const NO_PAYMENT: Refused = Refused::NotFound { what: Record::Payment };
+pub(super) const NO_PAYMENT: ServiceError = ServiceError::NotFound { what: Record::Payment };

@@ -10,7 +10,7 @@ use tokio::{
 use webhook_verify::replay::Claimed;
 
 use super::{
-    Refused, Result, Service,
+    Result, Service, ServiceError,
     check_permits::CLAIMS,
     confirm::{Return, awaits_gateway},
     retry_on_conflict,
@@ -118,9 +118,9 @@ impl Service {
         };
         match checked {
             // A concurrent request finished the same refund.
-            Ok(()) | Err(Refused::Conflict) => {}
+            Ok(()) | Err(ServiceError::Conflict) => {}
             // The gateway call is in the log. The server queries again later.
-            Err(Refused::Gateway(error)) => tracing::debug!(payment = %id, %error, "not reconciled yet"),
+            Err(ServiceError::Gateway(error)) => tracing::debug!(payment = %id, %error, "not reconciled yet"),
             Err(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
         }
         let after = self.store.session(id).await;
@@ -168,8 +168,8 @@ impl Service {
         match &about.refund {
             None => self.query_soon(&about.payment).await?,
             Some(refund) => {
-                if let Some(fault) = stripe.refund_fault(refund).await? {
-                    self.refund_failed_later(&about.payment, &fault).await?;
+                if let Some(failed) = stripe.failed_refund(refund).await? {
+                    self.refund_failed_later(&about.payment, &failed).await?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use payments_core::{DeliveryStatus, RecoverWebhook, Recovered, Timestamp, WebhookId};
 use tokio::time::{Instant, sleep};
 
-use super::{Caller, Directory, Refused, Result, Service, records::Records, webhooks::NO_WEBHOOK};
+use super::{Caller, Directory, Result, Service, ServiceError, records::Records, webhooks::NO_WEBHOOK};
 use crate::{
     domain::{Endpoint, Outgoing},
     store::DeliveriesFrom,
@@ -79,7 +79,7 @@ impl Records<'_> {
     ) -> Result<Recovered> {
         let (scope, endpoint) = (endpoint.scope(), &endpoint.endpoint);
         if !endpoint.is_active {
-            return Err(Refused::NotResent("its webhook endpoint is not active"));
+            return Err(ServiceError::NotResent("its webhook endpoint is not active"));
         }
         let now = self.ambient.now();
         // A resent delivery that fails at once is not resent again.
@@ -91,7 +91,7 @@ impl Records<'_> {
                 && !self.has_room(&endpoint.id, give_up_at).await?
             {
                 // If no delivery was examined yet, there is no part to return.
-                let Some(after) = from.after else { return Err(Refused::TooManyPending { at_most: MAX_PENDING }) };
+                let Some(after) = from.after else { return Err(ServiceError::TooManyPending { at_most: MAX_PENDING }) };
                 return Ok(Recovered::part(resent, Some(after)));
             }
             let found = self.store.deliveries_from(&scope, &endpoint.id, &from, AT_A_TIME).await?;
@@ -134,8 +134,8 @@ impl Records<'_> {
         match self.resend(outgoing, None).await {
             Ok(_) => Ok(true),
             // Another request resent it, or its payload was deleted.
-            Err(Refused::Conflict | Refused::NotResent(_)) => Ok(false),
-            Err(refused) => Err(refused),
+            Err(ServiceError::Conflict | ServiceError::NotResent(_)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }

@@ -14,12 +14,12 @@ use payments_core::{
 };
 
 use super::{
-    Answer, Caller, IdempotentRequest, Refused, Result, Service, claims::Effect, payments::EventData, records::Records,
-    retry_on_conflict,
+    Answer, Caller, IdempotentRequest, Result, Service, ServiceError, claims::Effect, payments::EventData,
+    records::Records, retry_on_conflict,
 };
 use crate::{
     domain::{LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
-    gateway::{RefundFault, RefundOutcome, RefundRequest, RefundWay, Rejection},
+    gateway::{FailedRefund, RefundOutcome, RefundRequest, RefundWay, Rejection},
     store::Write,
 };
 
@@ -45,7 +45,7 @@ impl Service {
             let is_manual = match gateway {
                 Some(gateway) => gateway.refund_way() == RefundWay::Manual,
                 None if session.payment.currency == Currency::Bdt => true,
-                None => return Err(Refused::NoGateway(session.payment.currency)),
+                None => return Err(ServiceError::NoGateway(session.payment.currency)),
             };
             if session.pending_refund.is_none() && is_manual {
                 let next = session.after_refund(self.ambient.now());
@@ -71,8 +71,8 @@ impl Service {
         if let Some(pending) = session.pending_refund.as_ref().filter(|_| !planted!(PendingRefundReplaced)) {
             return match request.zip(pending.request.as_ref()) {
                 Some((this, parts)) if this.matches(parts) => Ok(pending.clone()),
-                Some((this, parts)) if *this.key() == parts.0 => Err(Refused::IdempotencyKeyReused),
-                _ => Err(Refused::RefundInProgress),
+                Some((this, parts)) if *this.key() == parts.0 => Err(ServiceError::IdempotencyKeyReused),
+                _ => Err(ServiceError::RefundInProgress),
             };
         }
         let now = self.ambient.now();
@@ -125,7 +125,7 @@ impl Service {
         self.finish_refund(session.payment.id.as_str(), &pending.id, true, None).await.map(drop)
     }
 
-    /// Requests a pending refund from the gateway and commits the result. Returns [`Refused::Conflict`] if another worker
+    /// Requests a pending refund from the gateway and commits the result. Returns [`ServiceError::Conflict`] if another worker
     /// asked first and the gateway refused.
     async fn finish_refund(
         &self,
@@ -158,41 +158,41 @@ impl Service {
             let asked = async { self.gateways.of_attempt(attempt)?.refund(&session.payment, attempt, &order).await };
             let outcome = asked.await;
             let now = self.ambient.now();
-            let (mut next, kind, refused) = match outcome {
+            let (mut next, kind, error) = match outcome {
                 Ok(RefundOutcome::Made) => {
                     return self.records().record_refund(&session, session.after_refund(now), pending).await.map(Some);
                 }
-                Ok(RefundOutcome::Refused(refusal)) => {
+                Ok(RefundOutcome::Rejected(rejection)) => {
                     let next = session.after_refund(now);
-                    (next, TimelineKind::RefundRefused, Refused::from(Rejection::from(refusal)))
+                    (next, TimelineKind::RefundRefused, ServiceError::from(Rejection::from(rejection)))
                 }
                 Err(error) => {
                     let backoff = FIRST_BACKOFF_SECONDS.saturating_mul(1 << pending.tries.min(16));
                     let check_at = Some(now.plus_seconds(backoff.min(LONGEST_REFUND_BACKOFF_SECONDS)));
                     let pending = PendingRefund { tries: pending.tries + 1, ..pending.clone() };
                     let next = Session { pending_refund: Some(pending), check_at, ..session.next() };
-                    (next, TimelineKind::GatewayError, Refused::from(error))
+                    (next, TimelineKind::GatewayError, ServiceError::from(error))
                 }
             };
-            next.record(now, kind, refused.to_string());
+            next.record(now, kind, error.to_string());
             let silent = next.pending_refund.as_ref().filter(|it| it.is_for_a_person(now));
             if let Some(silence) = silent.filter(|_| !session.needs_manual_review()).map(PendingRefund::silence) {
-                return self.request_review(&session, next, &silence).await.and(Err(refused));
+                return self.request_review(&session, next, &silence).await.and(Err(error));
             }
-            self.commit_without_event(next).await.and(Err(refused))
+            self.commit_without_event(next).await.and(Err(error))
         });
-        outcome.await?.ok_or(Refused::Conflict)
+        outcome.await?.ok_or(ServiceError::Conflict)
     }
 
     /// Requests a manual review of a refund that failed at the gateway after it had succeeded.
-    pub(super) async fn refund_failed_later(&self, id: &PaymentId, fault: &RefundFault) -> Result<()> {
-        let RefundFault { refund, what } = fault;
+    pub(super) async fn refund_failed_later(&self, id: &PaymentId, failed: &FailedRefund) -> Result<()> {
+        let FailedRefund { refund, what } = failed;
         retry_on_conflict(|| async {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
             let is_this = |known: &RefundId| refund.as_deref().is_none_or(|refund| refund == known.as_str());
             if session.pending_refund.as_ref().is_some_and(|pending| is_this(&pending.id)) {
                 // The refund's request has not committed its result yet. The gateway sends the event again.
-                return Err(Refused::RefundInProgress);
+                return Err(ServiceError::RefundInProgress);
             }
             // If the refund never succeeded here, its request was refused.
             let succeeded = session.payment.refunds.iter().any(|refund| is_this(&refund.id));
@@ -201,7 +201,7 @@ impl Service {
             }
             if session.needs_manual_review() {
                 // A person resolves another discrepancy first. The gateway sends the event again.
-                return Err(Refused::RefundInProgress);
+                return Err(ServiceError::RefundInProgress);
             }
             self.request_review(&session, session.next(), what).await.map(drop)
         })
@@ -315,7 +315,7 @@ mod tests {
         let session = paid(&service, Money::dollars(100)).await;
         let caller = caller(session.scope());
         let outcome = service.refund_payment(&caller, session.payment.id.as_str(), CreateRefund::default(), None).await;
-        assert!(matches!(outcome, Err(Refused::NoGateway(Currency::Usd))), "{outcome:?}");
+        assert!(matches!(outcome, Err(ServiceError::NoGateway(Currency::Usd))), "{outcome:?}");
     }
 
     #[tokio::test]
@@ -362,6 +362,6 @@ mod tests {
         let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
         assert_eq!(payment.amount_refunded(), "20".parse().unwrap());
         // Recording it again is refused.
-        assert!(matches!(service.records().record_refund(&session, next, &second).await, Err(Refused::Conflict)));
+        assert!(matches!(service.records().record_refund(&session, next, &second).await, Err(ServiceError::Conflict)));
     }
 }

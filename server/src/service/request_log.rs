@@ -79,7 +79,7 @@ impl RequestLog {
     }
 
     /// Notes a request beyond its key's rate limit. The same requests of one second share a line.
-    pub fn note_refusal(&self, scope: &Scope, request: LoggedRequest) {
+    pub fn note_throttled(&self, scope: &Scope, request: LoggedRequest) {
         fn cause(of: &LoggedRequest) -> (u16, Option<&ErrorCode>, &str, i64) {
             (of.status, of.error.as_ref(), &of.key_last4, of.created_at.as_millis().div_euclid(1000))
         }
@@ -281,21 +281,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_with_one_cause_within_a_second_share_a_line_with_their_count() {
+    async fn throttled_requests_with_one_cause_within_a_second_share_a_line_with_their_count() {
         let service = service();
-        let refused = |nth: u64, key: &str, millis: i64| LoggedRequest {
+        let throttled = |nth: u64, key: &str, millis: i64| LoggedRequest {
             key_last4: key.to_owned(),
             error: Some(ErrorCode::RateLimited),
             created_at: Timestamp::from_millis(1_900_000_000_000 + millis).unwrap(),
             ..request(nth, 429)
         };
         for nth in 0..500 {
-            service.request_log.note_refusal(&scope("dev_1"), refused(nth, "cafe", 0));
-            service.request_log.note_refusal(&scope("dev_1"), refused(nth, "beef", 999));
+            service.request_log.note_throttled(&scope("dev_1"), throttled(nth, "cafe", 0));
+            service.request_log.note_throttled(&scope("dev_1"), throttled(nth, "beef", 999));
         }
         note(&service, "dev_1", request(500, 200));
-        service.request_log.note_refusal(&scope("dev_1"), refused(501, "cafe", 1_000));
-        service.request_log.note_refusal(&scope("dev_2"), refused(502, "cafe", 0));
+        service.request_log.note_throttled(&scope("dev_1"), throttled(501, "cafe", 1_000));
+        service.request_log.note_throttled(&scope("dev_2"), throttled(502, "cafe", 0));
         service.store_logged_requests().await;
         let page = service.requests(&caller(scope("dev_1")), &query(None, false)).await.unwrap();
         let lines: Vec<_> = page.items.iter().map(|it| (&*it.id, &*it.key_last4, it.count)).collect();

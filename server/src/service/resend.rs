@@ -3,7 +3,8 @@
 use payments_core::{DeliveryId, RawJson};
 
 use super::{
-    Answer, Caller, Directory, IdempotentRequest, Record, Refused, Result, Service, records::Records, retry_on_conflict,
+    Answer, Caller, Directory, IdempotentRequest, Record, Result, Service, ServiceError, records::Records,
+    retry_on_conflict,
 };
 use crate::{
     domain::Outgoing,
@@ -57,18 +58,18 @@ impl Records<'_> {
     /// The new delivery, not yet committed.
     async fn again(self, known: &Outgoing) -> Result<Outgoing> {
         if known.is_pending() {
-            return Err(Refused::NotResent("it is still pending"));
+            return Err(ServiceError::NotResent("it is still pending"));
         }
         match self.store.endpoint(&known.delivery.webhook_id).await? {
-            None => return Err(Refused::NotResent("its webhook endpoint was removed")),
+            None => return Err(ServiceError::NotResent("its webhook endpoint was removed")),
             Some(endpoint) if !endpoint.endpoint.is_active => {
-                return Err(Refused::NotResent("its webhook endpoint is not active"));
+                return Err(ServiceError::NotResent("its webhook endpoint is not active"));
             }
             Some(_) => {}
         }
         let now = self.ambient.now();
         let again = known.again(DeliveryId::new(known.scope().developer_id.slot(), now, self.ambient.id_bytes()), now);
-        again.ok_or(Refused::NotResent("its payload has been deleted, because it is old"))
+        again.ok_or(ServiceError::NotResent("its payload has been deleted, because it is old"))
     }
 }
 
@@ -78,4 +79,4 @@ fn writes(known: Outgoing, again: Outgoing) -> Vec<Write> {
     vec![Write::Delivery(Box::new(again)), Write::DeliveryResent(Box::new(resent))]
 }
 
-const NO_DELIVERY: Refused = Refused::NotFound { what: Record::Delivery };
+const NO_DELIVERY: ServiceError = ServiceError::NotFound { what: Record::Delivery };

@@ -1,6 +1,6 @@
 //! Bounded retries after a conflict.
 
-use super::{Refused, Result};
+use super::{Result, ServiceError};
 
 /// Maximum tries of a use case. Each conflict means that a concurrent change was committed.
 const MAX_TRIES: usize = 32;
@@ -12,7 +12,7 @@ where
 {
     for _ in 1..MAX_TRIES {
         match decide().await {
-            Err(Refused::Conflict) => tokio::task::yield_now().await,
+            Err(ServiceError::Conflict) => tokio::task::yield_now().await,
             outcome => return outcome,
         }
     }
@@ -32,12 +32,12 @@ mod tests {
             let tries = &tries;
             move || async move {
                 tries.set(tries.get() + 1);
-                if tries.get() <= count { Err(Refused::Conflict) } else { Ok(tries.get()) }
+                if tries.get() <= count { Err(ServiceError::Conflict) } else { Ok(tries.get()) }
             }
         };
         assert_eq!(retry_on_conflict(conflicts(3)).await.unwrap(), 4);
         tries.set(0);
-        assert!(matches!(retry_on_conflict(conflicts(usize::MAX)).await, Err(Refused::Conflict)));
+        assert!(matches!(retry_on_conflict(conflicts(usize::MAX)).await, Err(ServiceError::Conflict)));
         assert_eq!(tries.get(), MAX_TRIES);
     }
 }

@@ -7,7 +7,7 @@ use payments_core::{Environment, Slot};
 use tokio::time::sleep;
 
 use super::{
-    Refused, Result, Service,
+    Result, Service, ServiceError,
     keys::{Caller, KeyLimits, SANDBOX_KEY},
     retry_on_conflict,
 };
@@ -20,10 +20,10 @@ impl Service {
     /// The caller of the sandbox key, for requests without a key.
     pub async fn sandbox(&self) -> Result<Caller> {
         if !self.settings.has_sandbox {
-            return Err(Refused::NoSandbox("off on this server; its operator turns it on with --sandbox"));
+            return Err(ServiceError::NoSandbox("off on this server; its operator turns it on with --sandbox"));
         }
         let caller = self.caller(SANDBOX_KEY).await?;
-        caller.ok_or(Refused::NoSandbox("closed on this server: its key was revoked"))
+        caller.ok_or(ServiceError::NoSandbox("closed on this server: its key was revoked"))
     }
 
     /// The sandbox key if it works, to show to visitors.
@@ -35,7 +35,7 @@ impl Service {
     pub async fn prepare_sandbox_in_time(&self) -> Result<Option<Workspace>> {
         loop {
             match self.prepare_sandbox().await {
-                Err(error @ (Refused::OutcomeUnknown | Refused::Unavailable(StoreError::Unavailable(_)))) => {
+                Err(error @ (ServiceError::OutcomeUnknown | ServiceError::Unavailable(StoreError::Unavailable(_)))) => {
                     tracing::warn!(%error, "the sandbox cannot be made yet");
                     sleep(AGAIN).await;
                 }

@@ -2,7 +2,7 @@
 
 use payments_core::Environment;
 
-use super::{Caller, Refused, Result, Service, keys::SANDBOX_KEY, retry_on_conflict};
+use super::{Caller, Result, Service, ServiceError, keys::SANDBOX_KEY, retry_on_conflict};
 use crate::{
     domain::{ApiKey, KeyHash, Scope},
     store::{Change, Write},
@@ -33,9 +33,10 @@ impl Service {
     /// Removes the endpoints of the old scope, so that its webhooks end.
     async fn remove_endpoints(&self, left: &Scope) -> Result<()> {
         for endpoint in self.store.endpoints(left, None, usize::MAX).await? {
-            match self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await.map_err(Refused::from) {
+            match self.commit(Change::of(Write::EndpointRemoved(Box::new(endpoint)))).await.map_err(ServiceError::from)
+            {
                 // A request that began earlier has changed or removed the endpoint.
-                Err(Refused::Conflict) => {}
+                Err(ServiceError::Conflict) => {}
                 outcome => outcome?,
             }
         }
@@ -45,11 +46,11 @@ impl Service {
     /// Refuses a live key, and the public key of a sandbox that others use too.
     pub(super) async fn check_own_sandbox(&self, caller: &Caller) -> Result<()> {
         if caller.scope.environment != Environment::Test {
-            return Err(Refused::NotOwnSandbox("only test keys have one, and this is a live key"));
+            return Err(ServiceError::NotOwnSandbox("only test keys have one, and this is a live key"));
         }
         let public = self.directory.store.api_key(&KeyHash::of(SANDBOX_KEY)).await?;
         if !self.settings.is_local && public.is_some_and(|public| public.id == caller.id) {
-            return Err(Refused::NotOwnSandbox("others use its public key too; use a test key of your own"));
+            return Err(ServiceError::NotOwnSandbox("others use its public key too; use a test key of your own"));
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ mod tests {
     use crate::{
         domain::new_session,
         metrics::BudgetMetrics,
-        service::{Claims, Refused, in_memory::service},
+        service::{Claims, ServiceError, in_memory::service},
         store::{Change, PaymentWrite, Write, layout::MemoryStore},
     };
 
@@ -134,7 +134,7 @@ mod tests {
         let services = Services::new(Arc::clone(&lasting), Some(receiver));
         let developer = DeveloperId::new(slot, lasting.ambient.now(), lasting.ambient.id_bytes());
         let test = Scope { developer_id: developer.clone(), environment: Environment::Test };
-        assert!(matches!(services.of(&test), Err(Refused::Unavailable(_))), "it is not open yet");
+        assert!(matches!(services.of(&test), Err(ServiceError::Unavailable(_))), "it is not open yet");
         present.send_replace(Some(Sandbox { developer, service: Arc::clone(&sandbox) }));
 
         let live = Scope { environment: Environment::Live, ..test.clone() };

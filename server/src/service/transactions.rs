@@ -7,7 +7,7 @@ use payments_core::{
     TransactionQuery, UnknownFields,
 };
 
-use super::{Caller, Refused, Result, Service};
+use super::{Caller, Result, Service, ServiceError};
 use crate::store::{TransactionEntry, TransactionsFrom, earliest_in_list};
 
 /// How many changes a request examines at most, even if few match its filter.
@@ -107,9 +107,9 @@ fn event_of(id: &TransactionId) -> Option<EventId> {
     format!("{}{name}", EventId::PREFIX).parse().ok()
 }
 
-fn no_such_transaction() -> Refused {
-    let fault = "is the id of no transaction of yours; without it the list begins with the newest";
-    Invalid::field("after", ErrorCode::FieldInvalid, fault).into()
+fn no_such_transaction() -> ServiceError {
+    let error = "is the id of no transaction of yours; without it the list begins with the newest";
+    Invalid::field("after", ErrorCode::FieldInvalid, error).into()
 }
 
 #[cfg(test)]

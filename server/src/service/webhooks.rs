@@ -10,7 +10,9 @@ use payments_core::{
 use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Failure, Secret, Tolerance, Verifier};
 
-use super::{Answer, Caller, IdempotentRequest, Record, Refused, Result, Service, claims::Effect, retry_on_conflict};
+use super::{
+    Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, claims::Effect, retry_on_conflict,
+};
 use crate::{
     delivery::LONGEST_PING,
     domain::{Endpoint, Outgoing, Permission},
@@ -25,7 +27,7 @@ impl Service {
         params: CreateWebhook,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer> {
-        self.settings.targets.check_url(&params.url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
+        self.settings.targets.check_url(&params.url).map_err(|error| Invalid::field("url", error.code(), error))?;
         if let Some(app) = &params.app_id {
             self.directory.own_app(&caller.scope.developer_id, app).await?;
         }
@@ -75,7 +77,7 @@ impl Service {
     /// failed attempts that disable an endpoint begin anew.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, params: UpdateWebhook) -> Result<WebhookEndpoint> {
         if let Some(url) = &params.url {
-            self.settings.targets.check_url(url).map_err(|fault| Invalid::field("url", fault.code(), fault))?;
+            self.settings.targets.check_url(url).map_err(|error| Invalid::field("url", error.code(), error))?;
         }
         retry_on_conflict(|| async {
             let mut endpoint = self.own_endpoint(caller, id).await?;
@@ -133,7 +135,7 @@ impl Service {
             service.send_test(&caller, &id, kind, request.as_ref()).await
         };
         match self.once(Effect::TestPing, &developer, request, LONGEST_PING, ping).await {
-            Err(Refused::Unavailable(error)) => {
+            Err(ServiceError::Unavailable(error)) => {
                 tracing::error!(%error, "a test event could not be logged");
                 Ok(Answer::fresh(RawJson::of(&())?))
             }
@@ -163,9 +165,9 @@ impl Service {
         let body = RawJson::of(&outgoing.delivery)?;
         match self.records().commit_once(vec![Write::Delivery(Box::new(outgoing.clone()))], body, request).await {
             // Another request took the key over and answers for both. Log this delivery attempt too.
-            Err(Refused::KeyInProgress) => {
+            Err(ServiceError::KeyInProgress) => {
                 self.commit(Change::of(Write::Delivery(Box::new(outgoing)))).await?;
-                Err(Refused::KeyInProgress)
+                Err(ServiceError::KeyInProgress)
             }
             outcome => outcome,
         }
@@ -199,7 +201,7 @@ impl Service {
 pub fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failure>, Invalid> {
     let mut fields = Fields::of_body(body)?.refusing_near_misses();
     let mut text = |name| match fields.raw(name) {
-        None => fields.fault(name, ErrorCode::FieldMissing, "must be given", String::new()),
+        None => fields.error(name, ErrorCode::FieldMissing, "must be given", String::new()),
         Some(_) => fields.text(name, body.len()).unwrap_or_default(),
     };
     let (payload, signature, secret) = (text("payload"), text("signature"), SecretString::from(text("secret")));
@@ -207,8 +209,8 @@ pub fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failu
         None => Tolerance::default(),
         Some(Some(seconds)) => Tolerance::seconds(seconds),
         Some(None) => {
-            let fault = "must be a whole number of seconds, 0 or more";
-            fields.value_fault("tolerance", ErrorCode::FieldInvalid, fault, Tolerance::OFF)
+            let error = "must be a whole number of seconds, 0 or more";
+            fields.value_error("tolerance", ErrorCode::FieldInvalid, error, Tolerance::OFF)
         }
     };
     fields.finish(())?;
@@ -219,4 +221,4 @@ pub fn verify_signature(body: &[u8], now: Timestamp) -> Result<Result<u64, Failu
     Ok(verify())
 }
 
-pub(super) const NO_WEBHOOK: Refused = Refused::NotFound { what: Record::WebhookEndpoint };
+pub(super) const NO_WEBHOOK: ServiceError = ServiceError::NotFound { what: Record::WebhookEndpoint };

@@ -106,8 +106,8 @@ fn refuse_damaged(store: &dyn Snapshot, what: &str, what_to_do: &str) -> Result<
     match &check_records(store)?.findings[..] {
         [] => Ok(()),
         [first, others @ ..] => {
-            let (record, fault, others) = (&first.record, &first.what, others.len());
-            Err(format!("{what}: {record}: {fault}; {others} more; {what_to_do}").into())
+            let (record, found, others) = (&first.record, &first.what, others.len());
+            Err(format!("{what}: {record}: {found}; {others} more; {what_to_do}").into())
         }
     }
 }

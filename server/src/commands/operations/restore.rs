@@ -62,7 +62,7 @@ pub async fn restore(args: RestoreArgs) -> Result<(), CommandError> {
 
 /// Adds the flag that restores the changes before a file that is missing or incomplete.
 fn with_advice(error: BackupError) -> CommandError {
-    let left = if let BackupError::Journal(fault) = &error { fault.left_until() } else { None };
+    let left = if let BackupError::Journal(error) = &error { error.left_until() } else { None };
     match left {
         Some(last) => format!("{error}, or the changes before it with --until-entry {last}").into(),
         None => error.into(),

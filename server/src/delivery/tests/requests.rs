@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use webhook_verify::Verifier;
 
 use super::*;
-use crate::delivery::{fault::Exhausted, sender::ATTEMPT_TIMEOUT};
+use crate::delivery::{send_error::Exhausted, sender::ATTEMPT_TIMEOUT};
 
 /// Makes an attempt that an endpoint answers in this way. Also returns how long it took.
 async fn attempt(to: &Endpoint, answer: Answer) -> (Result<(), Exhausted>, Delivery, Duration, Vec<Heard>) {

@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::delivery::{
     client::{Endpoints, RequestBuilder},
-    fault::{Exhausted, Fault},
+    send_error::{Exhausted, SendError},
 };
 
 /// What an endpoint does with a request.
@@ -83,7 +83,7 @@ pub(in crate::delivery) struct To(pub(in crate::delivery) Arc<Shop>);
 
 #[async_trait]
 impl Endpoints for To {
-    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, Fault> {
+    async fn send(&self, request: &RequestBuilder<'_>) -> Result<Response<Incoming>, SendError> {
         let (head, body) = request()?.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let heard = Heard { at: Instant::now(), head, body };
@@ -97,7 +97,7 @@ impl Endpoints for To {
                 Ok(response(status, parts).await.unwrap())
             }
             Answer::Silence => pending().await,
-            Answer::Closes => Err(Fault::closed()),
+            Answer::Closes => Err(SendError::closed()),
             Answer::NotSent => Err(Exhausted("file descriptors").into()),
         }
     }

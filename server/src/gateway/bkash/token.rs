@@ -74,8 +74,8 @@ struct Granted {
 /// Why a request brought no token.
 struct NoToken {
     error: GatewayError,
-    /// Whether bKash itself refused. Otherwise the request failed on the way.
-    is_refusal: bool,
+    /// Whether bKash itself rejected the request. Otherwise the request failed on the way.
+    is_rejection: bool,
 }
 
 impl Tokens {
@@ -190,7 +190,7 @@ impl Tokens {
                 return Ok(None);
             }
             record.version += 1;
-            let NoToken { error, is_refusal } = match self.ask(refresh.as_ref(), now).await {
+            let NoToken { error, is_rejection } = match self.ask(refresh.as_ref(), now).await {
                 Ok(granted) => {
                     let token = granted.token.clone();
                     self.keep(granted, renewal).await;
@@ -198,7 +198,7 @@ impl Tokens {
                 }
                 Err(no_token) => no_token,
             };
-            if is_refusal && refresh.is_some() && hour_is_over_at(&record).is_none() {
+            if is_rejection && refresh.is_some() && hour_is_over_at(&record).is_none() {
                 now = self.ambient.now();
                 continue;
             }
@@ -226,20 +226,20 @@ impl Tokens {
         }
         let headers = [("username", &credentials.username), ("password", &credentials.password)];
         let response = post(&self.client, &credentials.base_url, "token", path, headers, &body).await;
-        let response = response.map_err(|error| NoToken { error, is_refusal: false })?;
-        let is_refusal = response.status.is_client_error() && response.status != StatusCode::TOO_MANY_REQUESTS;
-        let (why, is_refusal) = match read(&self.client, &response.body) {
+        let response = response.map_err(|error| NoToken { error, is_rejection: false })?;
+        let is_rejection = response.status.is_client_error() && response.status != StatusCode::TOO_MANY_REQUESTS;
+        let (why, is_rejection) = match read(&self.client, &response.body) {
             Ok(Ok(Reply { id_token: Some(token), expires_in, refresh_token, .. })) => {
                 let lifetime = expires_in.unwrap_or(LIFETIME_SECONDS).min(LIFETIME_SECONDS);
                 return Ok(Granted { token, refresh: refresh_token, expires_at: now.plus_seconds(lifetime) });
             }
-            Ok(Ok(_)) => ("the response has no token".to_owned(), is_refusal),
+            Ok(Ok(_)) => ("the response has no token".to_owned(), is_rejection),
             Ok(Err(rejection)) => (rejection.to_string(), true),
-            Err(error) => (error.to_string(), is_refusal),
+            Err(error) => (error.to_string(), is_rejection),
         };
         tracing::error!(error = %why, path, "bKash granted no token; check its credentials");
         let error = self.client.unanswered(&format!("no token was granted: {why}"));
-        Err(NoToken { error, is_refusal })
+        Err(NoToken { error, is_rejection })
     }
 
     /// Stores a token. If the store fails, remembers the token until the store works.

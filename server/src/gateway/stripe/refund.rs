@@ -31,7 +31,7 @@ pub(super) struct RefundList {
 
 /// A refund that failed, perhaps after the payment counted as refunded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefundFault {
+pub struct FailedRefund {
     /// This server's id of the refund. Each refund that it requested has the id in its metadata.
     pub refund: Option<String>,
     pub what: String,
@@ -56,12 +56,12 @@ impl StripeRefund {
         }
     }
 
-    pub(super) fn fault(&self) -> Option<RefundFault> {
+    pub(super) fn failed(&self) -> Option<FailedRefund> {
         if self.state() != RefundState::Failed {
             return None;
         }
         let what = format!("Stripe reports that refund {} is {}", self.id, self.status());
-        Some(RefundFault { refund: self.metadata["refund_id"].as_str().map(str::to_owned), what })
+        Some(FailedRefund { refund: self.metadata["refund_id"].as_str().map(str::to_owned), what })
     }
 
     pub(super) fn status(&self) -> &str {
@@ -96,8 +96,8 @@ mod tests {
             let metadata = serde_json::json!({"refund_id": "ref_1"});
             let refund = StripeRefund { id: "re_1".into(), status: status.map(str::to_owned), metadata };
             assert_eq!(refund.state(), state, "{status:?}");
-            let fault = refund.fault().map(|fault| fault.refund.unwrap());
-            assert_eq!(fault, (state == RefundState::Failed).then(|| "ref_1".into()), "{status:?}");
+            let failed = refund.failed().map(|failed| failed.refund.unwrap());
+            assert_eq!(failed, (state == RefundState::Failed).then(|| "ref_1".into()), "{status:?}");
         }
     }
 }

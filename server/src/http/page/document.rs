@@ -26,7 +26,7 @@ struct NoticePage {
 }
 
 /// Renders an error as a page, in the language that the headers prefer.
-pub(in crate::http) fn refusal(headers: &HeaderMap, error: ApiError) -> Response {
+pub(in crate::http) fn error_page(headers: &HeaderMap, error: ApiError) -> Response {
     notice(Language::of(None, headers), error)
 }
 
@@ -34,7 +34,7 @@ pub(in crate::http) fn refusal(headers: &HeaderMap, error: ApiError) -> Response
 pub(in crate::http) fn no_such_path(head: &Parts) -> Response {
     let accepts = head.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     match accepts.contains("text/html") && !head.uri.path().starts_with("/api/") {
-        true => refusal(&head.headers, ApiError::no_such_path()),
+        true => error_page(&head.headers, ApiError::no_such_path()),
         false => ApiError::no_such_path().into_response(),
     }
 }

@@ -12,19 +12,19 @@ pub(crate) fn describe(text: &str, error: &serde_json::Error) -> String {
         return format!("{MUST}; it begins with a byte-order mark (line 1, column 1), send it without one");
     }
     let (line, column) = (error.line(), error.column());
-    let fault = match error.classify() {
+    let what = match error.classify() {
         Category::Syntax if is_trailing_comma(text, line, column) => "trailing comma".to_owned(),
         Category::Syntax => without_position(&error.to_string()),
         Category::Eof => "it ends too early".to_owned(),
         // These errors may quote the body. They do not occur when parsing to a `RawValue`.
         Category::Data | Category::Io => return MUST.to_owned(),
     };
-    format!("{MUST}; {fault} at line {line}, column {column}")
+    format!("{MUST}; {what} at line {line}, column {column}")
 }
 
 /// Removes the position, which serde_json appends to each message.
 fn without_position(sentence: &str) -> String {
-    sentence.rsplit_once(" at line ").map_or(sentence, |(fault, _)| fault).to_owned()
+    sentence.rsplit_once(" at line ").map_or(sentence, |(what, _)| what).to_owned()
 }
 
 /// Whether a list or an object ends at this position, right after a comma. Lines and columns count from 1, columns in

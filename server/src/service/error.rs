@@ -5,16 +5,16 @@ use std::fmt;
 use payments_core::{Currency, ErrorCode, Invalid, Refusal};
 
 use crate::{
-    gateway::{EventFault, GatewayError, Rejection},
+    gateway::{EventError, GatewayError, Rejection},
     store::{CommitError, Conflict, StoreError},
 };
 
 /// The result of a use case.
-pub type Result<T, E = Refused> = std::result::Result<T, E>;
+pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
 /// Why a use case refused or failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ServiceError {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     #[error("this API key has expired; create a new one")]
@@ -39,7 +39,7 @@ pub enum Refused {
     #[error(transparent)]
     Rejected(#[from] Rejection),
     #[error(transparent)]
-    Event(#[from] EventFault),
+    Event(#[from] EventError),
     #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
     RefundInProgress,
     #[error("another payment has this merchantTransactionId; list the payments with it to find the first")]
@@ -70,13 +70,13 @@ pub enum Refused {
 }
 
 /// The server could not serialize its own JSON.
-impl From<serde_json::Error> for Refused {
+impl From<serde_json::Error> for ServiceError {
     fn from(error: serde_json::Error) -> Self {
         Self::Unavailable(StoreError::unavailable(error))
     }
 }
 
-impl From<CommitError> for Refused {
+impl From<CommitError> for ServiceError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Store(StoreError::Unknown) => Self::OutcomeUnknown,
@@ -124,7 +124,7 @@ impl fmt::Display for Record {
     }
 }
 
-impl Refused {
+impl ServiceError {
     /// The code, which also decides the HTTP status.
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -138,8 +138,8 @@ impl Refused {
             Self::NoGateway(_) => ErrorCode::CurrencyNotAvailable,
             Self::Rejected(_) => ErrorCode::GatewayRefused,
             Self::Gateway(_) => ErrorCode::GatewayUnavailable,
-            Self::Event(EventFault::NoProcessor) => ErrorCode::GatewayNotConfigured,
-            Self::Event(EventFault::Signature(_)) => ErrorCode::SignatureInvalid,
+            Self::Event(EventError::NoProcessor) => ErrorCode::GatewayNotConfigured,
+            Self::Event(EventError::Signature(_)) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,
             Self::ReferenceUsed => ErrorCode::MerchantTransactionIdUsed,
             Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,

@@ -7,11 +7,11 @@ use hyper_util::client::legacy::Error as ClientError;
 use payments_core::{DeliveryError, DeliveryErrorCode};
 use rustix::io::Errno;
 
-use super::target::TargetFault;
+use super::target::EndpointUrlError;
 
 /// Why a delivery attempt got no response.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Fault {
+pub enum SendError {
     /// The error that is logged with the delivery.
     #[error("{}", .0.message)]
     Delivery(DeliveryError),
@@ -41,13 +41,13 @@ impl Exhausted {
     }
 }
 
-impl Fault {
+impl SendError {
     pub(super) fn timeout() -> Self {
         failed(DeliveryErrorCode::Timeout, "the endpoint did not answer within 8 seconds")
     }
 
-    pub(super) fn not_allowed(fault: TargetFault) -> Self {
-        failed(DeliveryErrorCode::AddressNotAllowed, format!("the endpoint's url {fault}"))
+    pub(super) fn not_allowed(error: EndpointUrlError) -> Self {
+        failed(DeliveryErrorCode::AddressNotAllowed, format!("the endpoint's url {error}"))
     }
 
     pub(super) fn not_sent(why: impl Display) -> Self {
@@ -91,16 +91,16 @@ impl Fault {
     }
 }
 
-fn failed(code: DeliveryErrorCode, message: impl Into<String>) -> Fault {
-    Fault::Delivery(DeliveryError::new(code, message))
+fn failed(code: DeliveryErrorCode, message: impl Into<String>) -> SendError {
+    SendError::Delivery(DeliveryError::new(code, message))
 }
 
-impl From<ClientError> for Fault {
+impl From<ClientError> for SendError {
     fn from(error: ClientError) -> Self {
         for cause in causes(&error) {
             // The connector's error.
-            if let Some(fault) = cause.downcast_ref::<Self>() {
-                return fault.clone();
+            if let Some(error) = cause.downcast_ref::<Self>() {
+                return error.clone();
             }
             if cause.downcast_ref().is_some_and(hyper::Error::is_parse) {
                 return failed(DeliveryErrorCode::InvalidResponse, "the endpoint's response was not valid HTTP");
@@ -118,42 +118,42 @@ pub(super) fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item
 mod tests {
     use super::*;
 
-    fn code(fault: Fault) -> String {
-        match fault {
-            Fault::Delivery(error) => error.code.to_string(),
-            Fault::Exhausted(Exhausted(what)) => what.to_owned(),
-            Fault::StatusOnly(status) => status.to_string(),
+    fn code(error: SendError) -> String {
+        match error {
+            SendError::Delivery(error) => error.code.to_string(),
+            SendError::Exhausted(Exhausted(what)) => what.to_owned(),
+            SendError::StatusOnly(status) => status.to_string(),
         }
     }
 
     #[test]
     fn each_connection_error_has_its_code() {
-        let tcp = |kind: io::ErrorKind| Fault::of_tcp(&kind.into(), false);
+        let tcp = |kind: io::ErrorKind| SendError::of_tcp(&kind.into(), false);
         assert_eq!(code(tcp(io::ErrorKind::ConnectionRefused)), "connection_refused");
         assert_eq!(code(tcp(io::ErrorKind::ConnectionReset)), "connection_closed");
         assert_eq!(code(tcp(io::ErrorKind::NetworkUnreachable)), "connection_failed");
-        assert_eq!(code(Fault::not_reached("no route")), "connection_failed");
-        assert_eq!(code(Fault::of_lookup(&io::Error::other("?"))), "dns_failed");
-        assert_eq!(code(Fault::not_allowed(TargetFault::NotPublic)), "address_not_allowed");
-        assert_eq!(code(Fault::of_tls(&io::Error::other("certificate expired"))), "tls_failed");
+        assert_eq!(code(SendError::not_reached("no route")), "connection_failed");
+        assert_eq!(code(SendError::of_lookup(&io::Error::other("?"))), "dns_failed");
+        assert_eq!(code(SendError::not_allowed(EndpointUrlError::NotPublic)), "address_not_allowed");
+        assert_eq!(code(SendError::of_tls(&io::Error::other("certificate expired"))), "tls_failed");
         assert_eq!(code(Exhausted("file descriptors").into()), "file descriptors");
     }
 
     #[test]
     fn errors_of_this_server_are_distinguished_from_errors_of_the_endpoint() {
-        let tcp = |number: Errno, is_ipv6_literal| Fault::of_tcp(&number.into(), is_ipv6_literal);
+        let tcp = |number: Errno, is_ipv6_literal| SendError::of_tcp(&number.into(), is_ipv6_literal);
         for ours in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL] {
-            assert!(matches!(tcp(ours, false), Fault::Exhausted(_)), "{ours}");
+            assert!(matches!(tcp(ours, false), SendError::Exhausted(_)), "{ours}");
         }
         for theirs in [Errno::CONNREFUSED, Errno::CONNRESET, Errno::NETUNREACH, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
-            assert!(matches!(tcp(theirs, false), Fault::Delivery(_)), "{theirs}");
+            assert!(matches!(tcp(theirs, false), SendError::Delivery(_)), "{theirs}");
         }
-        assert!(matches!(tcp(Errno::ADDRNOTAVAIL, true), Fault::Delivery(_)), "this machine has no IPv6");
+        assert!(matches!(tcp(Errno::ADDRNOTAVAIL, true), SendError::Delivery(_)), "this machine has no IPv6");
     }
 
     #[test]
     fn a_lookup_without_a_free_descriptor_is_not_an_unknown_name() {
-        assert_eq!(code(Fault::of_lookup(&Errno::MFILE.into())), "file descriptors");
-        assert_eq!(code(Fault::of_lookup(&Errno::NOENT.into())), "dns_failed");
+        assert_eq!(code(SendError::of_lookup(&Errno::MFILE.into())), "file descriptors");
+        assert_eq!(code(SendError::of_lookup(&Errno::NOENT.into())), "dns_failed");
     }
 }
