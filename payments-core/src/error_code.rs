@@ -71,17 +71,16 @@ error_codes! {
         IdempotencyKeyRequired = "idempotency_key_required",
         /// The signature of a gateway's event is not genuine. Check the signing secret that the operator gave the server.
         SignatureInvalid = "signature_invalid",
-        /// The request is a webhook that a server like this one sent: it has the header with a delivery's id. An endpoint's URL
-        /// leads to this server. Set it to a program of yours, and send no header of a webhook along with requests.
+        /// The request has a webhook's delivery header, so an endpoint's URL probably leads to this server. Set the URL to your
+        /// own program. Do not copy a webhook's headers to your requests.
         WebhookLoop = "webhook_loop",
         /// A required field is missing or `null`. Send it.
         FieldMissing = "field_missing",
-        /// A field or a query parameter has the wrong type, or a value that it cannot have. The message says which it can have.
+        /// A field or a query parameter has the wrong type or an invalid value. The message says which values are valid.
         FieldInvalid = "field_invalid",
         /// A text or a list is too long. Shorten it; the message has the limit.
         FieldTooLong = "field_too_long",
-        /// No field or query parameter has this name. The message has the name that was meant, or those that there are. Correct
-        /// the name.
+        /// No field or query parameter has this name. The message suggests a name or lists the known ones. Correct the name.
         FieldUnknown = "field_unknown",
         /// The body has a field twice, or the query a parameter. Send it once.
         FieldRepeated = "field_repeated",
@@ -100,10 +99,10 @@ error_codes! {
         PaymentMethodInvalid = "payment_method_invalid",
         /// A URL is not absolute, or begins neither with `http://` nor with `https://`. Correct it.
         UrlInvalid = "url_invalid",
-        /// A URL must begin with `https://` here. Use such a URL; for redirects in live mode, only localhost may do without.
+        /// The URL must begin with `https://`. A live payment's redirect may begin with `http://` only if it leads to localhost.
         UrlNotHttps = "url_not_https",
-        /// The server does not use this URL: an endpoint's leads to a private address or has a password in it, or a redirect
-        /// leads to another site than the payment's URLs. Use a public URL, or one of the payment's site.
+        /// The server does not use this URL. An endpoint's URL must lead to a public address, not to this server, and must have
+        /// no user name or password. A redirect must lead to the site of the payment's own URLs.
         UrlNotAllowed = "url_not_allowed",
     }
     401 {
@@ -117,8 +116,8 @@ error_codes! {
         PermissionMissing = "permission_missing",
         /// Only a test payment can be simulated, and this one is live. Pay it at the gateway.
         SimulationNotAllowed = "simulation_not_allowed",
-        /// Only a test key moves the time of its sandbox or empties it, and not the public key, which others use too. Use a test
-        /// key of your own.
+        /// This key cannot advance the time of a sandbox or empty it: it is a live key, or the public key, which others use too.
+        /// Use a test key of your own.
         OwnSandboxRequired = "own_sandbox_required",
     }
     404 {

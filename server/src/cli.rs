@@ -52,11 +52,11 @@ pub enum Command {
     Serve(ServeArgs),
     #[command(flatten)]
     Admin(AdminCommand),
-    /// Print each event as it comes, and forward it, signed, to a program that you develop. Asks a server by its API.
+    /// Print a server's events as they happen, read from its API. With --forward-to, also send each, signed, to your program.
     Listen(ListenArgs),
-    /// Make an event happen, with a test key and by the API of a server.
+    /// Trigger an event with a test key, through a server's API.
     Trigger(TriggerArgs),
-    /// Empty the sandbox of a test key's workspace, by the API of a server. Asks first.
+    /// Empty the sandbox of a test key's workspace, through a server's API. Asks first.
     Reset(ResetArgs),
     /// Ask the server on this machine whether it is ready. Exits with 1 if it is not, for health checks.
     Health(HealthArgs),
@@ -66,8 +66,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Restore a store from a backup, a journal, or both. The data directory must be missing or empty.
     Restore(RestoreArgs),
-    /// Move a whole store between a directory and a database. Stop its servers first. Run again, it goes on where it
-    /// stopped. Both stores are checked and compared record by record.
+    /// Move a whole store between a directory and a database. Stop its servers first. If the migration is interrupted, run the
+    /// command again to continue it. Both stores are checked and compared record by record.
     Migrate(MigrateArgs),
     /// Check what `serve` needs with these flags: settings, permissions, descriptors, clock, disk, gateways. Prints what to do,
     /// changes nothing, and exits with 1 if the server cannot work. A token of bKash is requested only where servers find it.
@@ -132,7 +132,7 @@ pub enum AdminCommand {
     Apps(Admin<AppsCommand>),
     /// List refunds that wait for manual settlement, and record settlements.
     Refunds(Admin<RefundsCommand>),
-    /// Send webhook deliveries once more.
+    /// Resend webhook deliveries.
     Deliveries(Admin<DeliveriesCommand>),
     /// List and resolve payments whose gateway state contradicts ours. The old name of the command is `reconcile`.
     #[command(alias = "reconcile")]
@@ -216,8 +216,8 @@ pub struct MigrateArgs {
 
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// TOML file with the flags of `serve`, and with the gateways' credentials in its sections bkash and stripe. Other commands
-    /// read in it where the store is.
+    /// TOML file with the flags of `serve`, and with the gateways' credentials in its sections bkash and stripe. `serve` and
+    /// `doctor` use all of it, other commands only the location of the store.
     #[arg(long, global = true, env = "PAYMENTS_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Directory of the store.
@@ -314,7 +314,7 @@ pub enum RefundsCommand {
     List,
     /// Record that you sent a refund to the customer.
     Settle {
-        /// The refund's id, or its payment's if one refund of it waits.
+        /// The refund's id, or the payment's id if only one of its refunds waits for settlement.
         refund: String,
         /// The transfer's reference at the wallet or bank that sent it.
         #[arg(long, env = "PAYMENTS_REFERENCE", value_name = "R")]
@@ -324,12 +324,12 @@ pub enum RefundsCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum DeliveriesCommand {
-    /// Send a delivery's event to its endpoint once more. Prints the id of the new delivery.
+    /// Resend a delivery's event to its endpoint. Prints the id of the new delivery.
     Resend {
         /// The delivery's id.
         delivery: String,
     },
-    /// Send each delivery to an endpoint that failed, and was not sent again since, once more. Prints how many.
+    /// Resend an endpoint's failed deliveries, except those already resent. Prints how many.
     Recover {
         /// The webhook endpoint's id.
         webhook: String,
@@ -353,8 +353,8 @@ pub enum ReviewsCommand {
         /// The reason; stored with the payment.
         #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
         note: String,
-        /// How the payment ended: paid if the money arrived, else failed. Required while it is still open. Of a pending refund:
-        /// refunded if the gateway made it, else not-refunded.
+        /// How the payment ended: paid if the money arrived, else failed. Required while the payment is open. If a refund is
+        /// pending, how that ended: refunded if the gateway made it, else not-refunded.
         #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING",
             value_parser = one_of::<ManualOutcome, 4>(["paid", "failed", "refunded", "not-refunded"]))]
         outcome: Option<ManualOutcome>,

@@ -84,8 +84,8 @@ pub async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Comm
                 Some(((directory, shares), workspace)) => {
                     let max_bytes = u64::from(args.sandbox_mib) * 1024 * 1024;
                     let (ambient, gauges) = (Arc::clone(&service.ambient), metrics.sandbox.clone());
+                    let named = format!("cannot open the sandbox in {} (--sandbox-dir)", directory.display());
                     let opened = Disposable::open(directory, max_bytes, workspace, ambient, gauges).await;
-                    let named = "the sandbox cannot be opened, whose directory --sandbox-dir names";
                     let opened = opened.map_err(|error| format!("{named}: {error}"))?;
                     let lasting = Arc::clone(&service);
                     Sandbox::start(&args, shares, opened, lasting, &metrics, present_sandbox, &tasks)?;

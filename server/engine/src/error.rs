@@ -55,8 +55,8 @@ pub enum JournalError {
     },
     /// The last file was cut off, and may have lost entries.
     #[error(
-        "the journal file {path} was cut off: it has {length} bytes and had {had} or more, and what came after change {last} is \
-         missing; put the whole file back, or restore what is left"
+        "the journal file {path} was cut off: it has {length} bytes and once had at least {had}; changes after {last} are \
+         missing; put the whole file back, or restore the changes up to {last}"
     )]
     Cut {
         /// The file.
@@ -217,8 +217,8 @@ pub enum BackupError {
     },
     /// The journal and the backup are of two databases, or of one database before and after a restore.
     #[error(
-        "the backup {backup} and the journal {journal} are of two stores, or of another line of one: a restore has begun \
-         anew in between; take the journal of the store that made the backup, or a backup of the store with this journal"
+        "the backup {backup} and the journal {journal} do not belong together: they are of two stores, or one of them is from \
+         before a restore; use the journal of the store that made the backup, or a backup of the store with this journal"
     )]
     OtherLine {
         /// The backup.

@@ -187,8 +187,8 @@ impl Options {
         if after_crash {
             tracing::warn!(
                 replayed,
-                "the store did not shut down cleanly; the journal brought it up to date, and work that was under way may \
-                 be done again"
+                "the store did not shut down cleanly; it was recovered from the journal, and interrupted work may be \
+                 repeated"
             );
         }
         disk.open(mark, Open::Truncate)?;

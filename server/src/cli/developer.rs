@@ -37,7 +37,7 @@ pub struct ListenArgs {
 
 #[derive(Debug, Args)]
 pub struct TriggerArgs {
-    /// What to make happen. `payment.created` and `payment.completed` make a test payment. The others are sent to every endpoint
+    /// The event to trigger. `payment.created` and `payment.completed` make a test payment. The others are sent to every endpoint
     /// of the key as test events.
     #[arg(value_parser = one_of::<EventKind, 5>(KINDS))]
     pub event: EventKind,

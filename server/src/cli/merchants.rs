@@ -33,8 +33,8 @@ pub enum KeysCommand {
         /// payments of the whole workspace, unless it is --app-only.
         #[arg(long, env = "PAYMENTS_APP", value_name = "APP")]
         app: Option<String>,
-        /// Let the key see and refund the payments of its --app alone. It may have the scopes payments:read, payments:write and
-        /// refunds:write; without --scope it has these.
+        /// Let the key see and refund only the payments of its --app. It may have the scopes payments:read, payments:write and
+        /// refunds:write. Without --scope it has all three.
         #[arg(long, env = "PAYMENTS_APP_ONLY", requires = "app")]
         app_only: bool,
         /// What the key is for, shown by `keys list`.

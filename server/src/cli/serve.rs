@@ -21,8 +21,8 @@ pub struct ServeArgs {
     /// URL at which customers reach this server. Default: the listening address.
     #[arg(long, env = "PAYMENTS_BASE_URL", value_name = "URL", value_parser = base_url)]
     pub base_url: Option<String>,
-    /// Host, such as till.lan, by which a server on loopback alone may be called beside loopback and the base URL; repeatable.
-    /// Requests to other hosts get 421, so that no web page reaches the server by a name of its own.
+    /// Another host, such as till.lan, that requests to a server on loopback may name; repeatable. They may always name
+    /// loopback and the base URL's host. Any other host gets 421, which stops DNS rebinding.
     #[arg(long = "allowed-host", env = "PAYMENTS_ALLOWED_HOSTS", value_delimiter = ',', value_name = "HOST",
         value_parser = host)]
     pub allowed_hosts: Vec<String>,
@@ -34,8 +34,8 @@ pub struct ServeArgs {
     #[arg(long, env = "PAYMENTS_SANDBOX_MIB", default_value_t = 512, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(64..))]
     pub sandbox_mib: u32,
-    /// Directory for the sandbox of a public server, and for nothing else: an empty store replaces the one in it. Default: sandbox
-    /// in the data directory. A server on a database has no default.
+    /// Directory for the sandbox of a public server. Use it for nothing else: once a day the server deletes the store in it and
+    /// begins an empty one. Default: sandbox in the data directory. A server on a database has no default.
     #[arg(long, env = "PAYMENTS_SANDBOX_DIR", value_name = "DIR")]
     pub sandbox_dir: Option<PathBuf>,
     /// Word in the webhooks' header names: X-WORD-Signature.

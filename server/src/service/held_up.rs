@@ -47,14 +47,14 @@ impl Service {
             ticks.tick().await;
             let now = self.ambient.now();
             if watch.went_back(now) {
-                tracing::warn!("the clock went back; what was planned before is planned anew");
+                tracing::warn!("the clock went back; all scheduled work is planned again");
                 looked_at = QUEUES.map(|queue| (queue, Some(now)));
             }
             for (queue, after) in &mut looked_at {
                 let Some(from) = *after else { continue };
                 match self.plan_page(*queue, from).await {
                     Ok(last) => *after = last,
-                    Err(error) => tracing::error!(%error, ?queue, "could not look for held up work; trying again"),
+                    Err(error) => tracing::error!(%error, ?queue, "could not read scheduled work; trying again"),
                 }
             }
         }

@@ -364,7 +364,7 @@ async fn a_finished_migration_that_is_run_again_moves_nothing_and_reports_later_
     for _ in 0..2 {
         let said = says(text(&data), &database);
         let named = format!("the first is the payment {id}, which is only in the source");
-        assert!(said.contains(&named) && said.contains("went on after the migration"), "{said}");
+        assert!(said.contains(&named) && said.contains("was changed after the migration"), "{said}");
         assert!(count(&said) >= 2, "the payment and its event: {said}");
     }
 

@@ -313,11 +313,7 @@ fn a_public_sandbox_beside_a_database_needs_a_directory() {
     for (command, directory, says) in [
         ("serve", &[][..], "the sandbox of a public server keeps its records out of the database; name a directory"),
         ("doctor", &[], "FAILED   configuration"),
-        (
-            "serve",
-            &["--sandbox-dir", "/proc/nothing"],
-            "the sandbox cannot be opened, whose directory --sandbox-dir names",
-        ),
+        ("serve", &["--sandbox-dir", "/proc/nothing"], "cannot open the sandbox in /proc/nothing (--sandbox-dir): "),
     ] {
         let arguments = [command, "--listen", "127.0.0.1:0", "--database-url", &database, "--sandbox"];
         let output = Command::new(BINARY).args(arguments).args(&PUBLIC[..2]).args(directory).output().unwrap();

@@ -16,11 +16,10 @@ use crate::{
 };
 
 /// What to do if the stores differ before the migration ends.
-const DURING_THE_MIGRATION: &str =
-    "somebody changed one of them during the migration: empty the target and run it again";
+const DURING_THE_MIGRATION: &str = "one of them was changed during the migration: empty the target and run it again";
 /// What to do if the stores differ after the migration has ended.
-const AFTER_THE_END: &str = "one of them went on after the migration between them had ended: keep the one that served since, \
-                             or empty the target and run it again to move the source as it is now";
+const AFTER_THE_END: &str = "one of them was changed after the migration had finished: keep that one, or empty the target and \
+                             run it again to move the source as it is now";
 
 /// Moves every record from one store to another. Prints the number of records of each kind, and their digest.
 pub async fn migrate(args: MigrateArgs) -> Result<(), CommandError> {
@@ -59,7 +58,7 @@ fn move_all(source: &Source, from: &str, target: &Target) -> Result<Contents, Co
     let if_different = if is_finished { AFTER_THE_END } else { DURING_THE_MIGRATION };
     let contents = target.read(|moved| {
         let contents = compare::compare(source.store(), moved, migration.records, if_different)?;
-        refuse_damaged(moved, "the target came out damaged", "empty it and run it again")?;
+        refuse_damaged(moved, "the migrated target is damaged", "empty it and run it again")?;
         Ok(contents)
     })?;
     source.refuse_if_unlocked()?;
@@ -84,8 +83,8 @@ fn begin(source: &dyn Snapshot, from: &str, target: &Target) -> Result<Migration
             Ok(found)
         }
         Some(Migration { from: other, moved: None, .. }) => Err(format!(
-            "the target holds a part of {other}, which is another store, or has changed since; finish that migration, \
-             or empty the target and run this one again"
+            "the target holds a part of {other}: its migration is unfinished, and {from} is another store or has changed \
+             since; finish that migration, or empty the target and run this one again"
         )
         .into()),
         _ if !is_empty => {

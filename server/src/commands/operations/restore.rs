@@ -60,11 +60,11 @@ pub async fn restore(args: RestoreArgs) -> Result<(), CommandError> {
     }
 }
 
-/// Adds the flag that restores the changes before a file that is missing or incomplete.
+/// Adds the flag that restores the changes before those that are missing.
 fn with_advice(error: BackupError) -> CommandError {
     let left = if let BackupError::Journal(error) = &error { error.left_until() } else { None };
     match left {
-        Some(last) => format!("{error}, or the changes before it with --until-entry {last}").into(),
+        Some(last) => format!("{error}; to restore only the changes up to {last}, add --until-entry {last}").into(),
         None => error.into(),
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn check_disk(directory: &Path) -> Diagnosis {
     let name = place.display();
     let disk = match statvfs(&place) {
         Ok(disk) => disk,
-        Err(error) => return failed(format!("the disk of {name} cannot be asked: {error}")),
+        Err(error) => return failed(format!("cannot read the free space on the disk of {name}: {error}")),
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let text = format!("{} MiB are free on the disk of {name}", free / MIB);
