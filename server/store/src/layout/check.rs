@@ -63,7 +63,8 @@ impl Check<'_> {
             }
             progress(self.checked.records);
         }
-        self.compare_sums();
+        let sums = std::mem::take(&mut self.sums);
+        sums.compare(|holds, key, what| self.expect(holds, key, what));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{
     bits,
     codec::{Reader, items, push_bytes, push_number},
-    entry::{Entry, day_of, key_at},
+    entry::{Entry, Record, day_of, key_at},
     head::{CHUNK, Head, push_day, read_day},
     keys,
     list::List,
@@ -68,6 +68,32 @@ impl<'v> Draft<'v> {
     pub(super) fn count(&mut self, list: &List) -> Result<u64, CommitError> {
         let head = self.head(&list.head)?;
         Ok(list.tail(head).map_or(0, super::head::Tail::count))
+    }
+
+    /// Puts a record in the place of another one with its key, or of none.
+    pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), CommitError> {
+        let key = after.key();
+        let text = after.text().map_err(|error| StoreError::corrupt(&key, error))?;
+        self.put(key, text);
+        self.change_entries(before.map(Record::entries).unwrap_or_default(), after.entries())
+    }
+
+    pub(super) fn delete<R: Record>(&mut self, record: &R) -> Result<(), CommitError> {
+        self.remove(record.key());
+        self.change_entries(record.entries(), Vec::new())
+    }
+
+    fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), CommitError> {
+        before.retain(|entry| match after.iter().position(|it| it == entry) {
+            Some(same) => {
+                after.remove(same);
+                false
+            }
+            None => true,
+        });
+        before.into_iter().try_for_each(|entry| self.take(entry))?;
+        // In the order in which they stand: a list grows one position after the other.
+        after.into_iter().try_for_each(|entry| self.add(entry))
     }
 
     pub(super) fn add(&mut self, entry: Entry) -> Result<(), CommitError> {

@@ -6,14 +6,10 @@
 use payments_core::{Currency, Day, Status, Timestamp, WebhookId};
 
 use super::{
-    draft::Draft,
     keys::{self, TimeIndex},
     list::List,
 };
-use crate::{
-    CommitError, StoreError,
-    domain::{DayTotals, Scope},
-};
+use crate::domain::{DayTotals, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -39,34 +35,6 @@ pub(super) trait Record {
     fn key(&self) -> Vec<u8>;
     fn text(&self) -> Result<Vec<u8>, serde_json::Error>;
     fn entries(&self) -> Vec<Entry>;
-}
-
-impl Draft<'_> {
-    /// Puts a record in the place of another one with its key, or of none.
-    pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), CommitError> {
-        let key = after.key();
-        let text = after.text().map_err(|error| StoreError::corrupt(&key, error))?;
-        self.put(key, text);
-        self.change_entries(before.map(Record::entries).unwrap_or_default(), after.entries())
-    }
-
-    pub(super) fn delete<R: Record>(&mut self, record: &R) -> Result<(), CommitError> {
-        self.remove(record.key());
-        self.change_entries(record.entries(), Vec::new())
-    }
-
-    fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), CommitError> {
-        before.retain(|entry| match after.iter().position(|it| it == entry) {
-            Some(same) => {
-                after.remove(same);
-                false
-            }
-            None => true,
-        });
-        before.into_iter().try_for_each(|entry| self.take(entry))?;
-        // In the order in which they stand: a list grows one position after the other.
-        after.into_iter().try_for_each(|entry| self.add(entry))
-    }
 }
 
 /// The key of an owner's entry in an index. Some keys are shared.

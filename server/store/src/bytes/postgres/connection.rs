@@ -70,7 +70,7 @@ type Parameters<'p> = Vec<&'p (dyn ToSql + Sync)>;
 impl CellConnection {
     /// The outcome of calls that are sent together.
     async fn trip<T>(&self, calls: impl Future<Output = Result<T, Error>>) -> Result<T, Failed> {
-        self.session.connector.target.count_trip();
+        self.session.target.count_trip();
         match self.session.in_time(calls).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => Err(self.failed(error)),

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{
@@ -22,7 +22,7 @@ use tokio_postgres::{
 use super::{
     hosts::{self, Host},
     primary::Behind,
-    session::{Backend, Session},
+    session::{Backend, LookBeside, Purpose, Session},
     sqlstate::{advice, describe, is_lasting},
     target::{HOST_LOST, Target},
 };
@@ -33,18 +33,6 @@ const HEAD_START: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long a host may take for the barrier.
 const BARRIER: Duration = Duration::from_secs(10);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Reading what may yet be undone by a failover. Any host that the URL accepts will do.
-    Reading,
-    /// Writing, on the host that accepts writes. The tables may not be there.
-    Writing,
-    /// Reading what is durable, on the host that accepts writes.
-    Serving,
-    /// Committing to a cell, on the host that accepts writes.
-    Cell,
-}
 
 /// Makes the connections of one purpose, one after another.
 pub(super) struct Connector {
@@ -108,7 +96,7 @@ impl Connector {
 
     /// Connects. Tries the hosts until one passes, or until each has failed.
     pub(super) async fn connect(self: &Arc<Self>) -> Result<Session, Unreachable> {
-        let mut hosts = self.target.hosts();
+        let mut hosts = hosts::of(&self.target.config);
         if self.target.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             fastrand::shuffle(&mut hosts);
         }
@@ -119,17 +107,19 @@ impl Connector {
     }
 
     /// Looks for another primary while one is silent. If there is one, every connection to the silent one ends.
-    pub(super) async fn look_beside(self: &Arc<Self>, silent: usize) -> Infallible {
-        let mut others = self.target.hosts();
+    fn look_beside(self: Arc<Self>, silent: usize) -> BoxFuture<'static, Infallible> {
+        let mut others = hosts::of(&self.target.config);
         others.retain(|host| host.nth != silent);
         if others.is_empty() || self.purpose == Purpose::Reading {
-            return std::future::pending().await;
+            return Box::pin(std::future::pending());
         }
-        let _one_at_a_time = self.target.lookout.lock().await;
-        loop {
-            drop(self.first_of(&others).await);
-            sleep(AGAIN).await;
-        }
+        Box::pin(async move {
+            let _one_at_a_time = self.target.lookout.lock().await;
+            loop {
+                drop(self.first_of(&others).await);
+                sleep(AGAIN).await;
+            }
+        })
     }
 
     async fn first_of(self: &Arc<Self>, hosts: &[Host]) -> Result<Session, Unreachable> {
@@ -176,8 +166,10 @@ impl Connector {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         let at_most = config.get_connect_timeout().copied().unwrap_or(HOST_LOST);
-        let opening = timeout(at_most, Session::open(self, host.nth, &config));
-        let session = opening.await.map_err(|_| HostError::Silent)??;
+        let (connector, nth) = (Arc::clone(self), host.nth);
+        let look_beside: LookBeside = Box::new(move || Arc::clone(&connector).look_beside(nth));
+        let opening = Session::open(self.target.clone(), self.purpose, nth, &config, look_beside);
+        let session = timeout(at_most, opening).await.map_err(|_| HostError::Silent)??;
         if self.purpose != Purpose::Reading {
             timeout(BARRIER, self.pass(host, &session)).await.map_err(|_| HostError::NoCommit)??;
         }
@@ -202,27 +194,28 @@ impl Connector {
 
     /// Ends the process of the last connection to a host, which may hold up this one.
     async fn end_earlier(&self, host: &Host, session: &Session) -> Result<(), HostError> {
-        let earlier = self.backends().remove(&host.nth);
+        let earlier = self.backends.lock().remove(&host.nth);
         if let Some(earlier) = earlier
             && session.end_backend(&earlier).await?
         {
             // Another commit would only wait behind it, and hold one more process of the database.
-            self.backends().insert(host.nth, earlier);
+            self.backends.lock().insert(host.nth, earlier);
             return Err(HostError::NoCommit);
         }
         let own = session.backend().await?;
-        self.backends().insert(host.nth, own);
+        self.backends.lock().insert(host.nth, own);
         Ok(())
-    }
-
-    fn backends(&self) -> parking_lot::MutexGuard<'_, HashMap<usize, Backend>> {
-        self.backends.lock()
     }
 }
 
 impl Target {
-    /// The hosts of the URL, in its order.
-    fn hosts(&self) -> Vec<Host> {
-        hosts::of(&self.config)
+    /// Connects for a command, and passes the barrier.
+    pub(super) async fn connect(&self) -> Result<Session, Unreachable> {
+        Connector::new(self.clone(), Purpose::Writing).connect().await
+    }
+
+    /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
+    pub(super) async fn connect_to_any(&self) -> Result<Session, Unreachable> {
+        Connector::new(self.clone(), Purpose::Reading).connect().await
     }
 }

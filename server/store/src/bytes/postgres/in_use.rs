@@ -38,7 +38,7 @@ pub struct SourceLock(Session);
 impl SourceLock {
     /// Locks a database that has a store. Refuses it while a server is connected.
     pub async fn take(target: &Target) -> Result<Self, OpenError> {
-        let session = Session::connect(target).await?;
+        let session = target.connect().await?;
         schema::expect(&session, &target.schema).await?;
         // Without waiting: a server that is connected may hold it up.
         refuse(&session, &[SERVER]).await?;
@@ -63,13 +63,13 @@ impl Target {
 
     /// Refuses a database that anybody uses: servers, commands, or a migration.
     pub async fn refuse_if_used(&self) -> Result<(), OpenError> {
-        let session = Session::connect(self).await?;
+        let session = self.connect().await?;
         refuse(&session, &[SERVER, MIGRATION]).await
     }
 
     /// Refuses a database that others than migrations use.
     pub async fn refuse_if_served(&self) -> Result<(), OpenError> {
-        let session = Session::connect(self).await?;
+        let session = self.connect().await?;
         refuse(&session, &[SERVER]).await
     }
 }

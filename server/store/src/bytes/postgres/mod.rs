@@ -56,11 +56,11 @@ pub use self::{
 };
 use self::{
     connection::CellConnector,
-    connector::{Connector, Purpose, Unreachable},
+    connector::{Connector, Unreachable},
     protocol::Job,
     readers::Readers,
     schema::Held,
-    session::Session,
+    session::{Purpose, Session},
     writer::{Waiting, Writer},
 };
 use super::{Batch, Bytes, Cell, Decision, KeyValue};
@@ -145,13 +145,13 @@ impl OpenError {
 impl Target {
     /// Whether the database has the tables. Makes none.
     pub async fn has_tables(&self) -> Result<bool, OpenError> {
-        let session = Session::connect(self).await?;
+        let session = self.connect().await?;
         Ok(schema::is_there(&session, &self.schema).await?)
     }
 
     /// Fails if a server of this version could not work with the tables as they are. Changes nothing.
     pub async fn prove(&self) -> Result<(), OpenError> {
-        let session = Session::connect(self).await?;
+        let session = self.connect().await?;
         schema::expect(&session, &self.schema).await?;
         Ok(session.prove_privileges().await?)
     }
@@ -171,7 +171,7 @@ impl Postgres {
 
     /// Makes the tables if they are not there, refuses a role that lacks privileges, and sets a clock by the database's.
     pub async fn prepare(&self, clock: Option<&DatabaseClock>) -> Result<Prepared, OpenError> {
-        let session = Session::connect(&self.target).await?;
+        let session = self.target.connect().await?;
         session.or_elsewhere(schema::prepare(&session, &self.target.schema, self.new)).await?;
         session.prove_privileges().await?;
         if let Some(clock) = clock {

@@ -35,7 +35,7 @@ impl Moment {
     /// Connects to any host of the target, and begins the transaction. A standby can serve it, since it writes nothing: the
     /// connection does not pass the barrier.
     pub async fn open(target: &Target) -> Result<Self, OpenError> {
-        let session = Session::connect_to_any(target).await?;
+        let session = target.connect_to_any().await?;
         schema::expect(&session, &target.schema).await?;
         let cells = schema::held(&session).await?;
         Ok(Self::begin(session, cells).await?)

@@ -106,7 +106,7 @@ mod tests {
 
     async fn session() -> Arc<Session> {
         let target = Target::new(&shared_url().await.into(), None).unwrap();
-        Arc::new(Session::connect_to_any(&target).await.unwrap())
+        Arc::new(target.connect_to_any().await.unwrap())
     }
 
     #[tokio::test]

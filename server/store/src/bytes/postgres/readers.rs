@@ -10,9 +10,9 @@ use tokio_postgres::{Row, types::ToSql};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    connector::{Connector, Purpose},
+    connector::Connector,
     reads::Rows,
-    session::Session,
+    session::{Purpose, Session},
     target::Target,
 };
 use crate::StoreError;

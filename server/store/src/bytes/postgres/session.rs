@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     future::poll_fn,
     pin::pin,
     sync::{
@@ -15,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 use tokio_postgres::{
@@ -22,14 +24,9 @@ use tokio_postgres::{
     error::Severity,
     types::{ToSql, Type},
 };
-
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{
-    connector::{Connector, Purpose, Unreachable},
-    sqlstate::describe,
-    target::Target,
-};
+use super::{sqlstate::describe, target::Target};
 
 /// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
 /// cancelled while it waits for a standby is reported as done. But a server that stops in the middle of a batch may hold its
@@ -53,6 +50,21 @@ const TIMELINE: &str = "SELECT pg_walfile_name(pg_current_wal_lsn())";
 /// A commit to the one row that every server knows and none changes.
 const BARRIER: &str = "UPDATE schema_version SET version = version";
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Reading what may yet be undone by a failover. Any host that the URL accepts will do.
+    Reading,
+    /// Writing, on the host that accepts writes. The tables may not be there.
+    Writing,
+    /// Reading what is durable, on the host that accepts writes.
+    Serving,
+    /// Committing to a cell, on the host that accepts writes.
+    Cell,
+}
+
+/// Looks for another primary. If there is one, the connection that looks ends.
+pub(super) type LookBeside = Box<dyn Fn() -> BoxFuture<'static, Infallible> + Send + Sync>;
+
 /// A connection. If it breaks, every call fails, and the outcome of a commit under way is unknown.
 pub(super) struct Session {
     client: Client,
@@ -60,25 +72,19 @@ pub(super) struct Session {
     /// Carries the connection, and closes it when it is dropped.
     task: AbortOnDropHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
-    pub(super) connector: Arc<Connector>,
-    /// The number of its host in the URL.
-    host: usize,
+    pub(super) target: Target,
+    look_beside: LookBeside,
 }
 
 impl Session {
-    /// Connects for a command, and passes the barrier.
-    pub(super) async fn connect(target: &Target) -> Result<Self, Unreachable> {
-        Connector::new(target.clone(), Purpose::Writing).connect().await
-    }
-
-    /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
-    pub(super) async fn connect_to_any(target: &Target) -> Result<Self, Unreachable> {
-        Connector::new(target.clone(), Purpose::Reading).connect().await
-    }
-
     /// Connects to one host and sets up the connection, without the barrier.
-    pub(super) async fn open(connector: &Arc<Connector>, host: usize, config: &Config) -> Result<Self, Error> {
-        let target = &connector.target;
+    pub(super) async fn open(
+        target: Target,
+        purpose: Purpose,
+        host: usize,
+        config: &Config,
+        look_beside: LookBeside,
+    ) -> Result<Self, Error> {
         let (open, closed) = watch::channel(());
         let (primary, mut ends) = (Arc::clone(&target.primary), Box::pin(target.primary.ends(host)));
         let (client, mut connection) = config.connect(target.tls.clone()).await?;
@@ -121,12 +127,11 @@ impl Session {
                               current_setting('synchronous_commit') IN ('off', 'local')";
         client.batch_execute(standbys).await?;
         client.batch_execute(&format!("SET search_path = {}", target.schema)).await?;
-        if connector.purpose != Purpose::Reading {
+        if purpose != Purpose::Reading {
             client.batch_execute(BY_KEY).await?;
         }
         is_set_up.store(true, Ordering::Relaxed);
-        let (statements, connector) = (Mutex::default(), Arc::clone(connector));
-        Ok(Self { client, closed, task, statements, connector, host })
+        Ok(Self { client, closed, task, statements: Mutex::default(), target, look_beside })
     }
 
     /// Passes the barrier without the tables, which may not be there.
@@ -193,7 +198,7 @@ impl Session {
         tokio::select! {
             biased;
             outcome = calls => outcome,
-            never = self.connector.look_beside(self.host) => match never {},
+            never = (self.look_beside)() => match never {},
         }
     }
 

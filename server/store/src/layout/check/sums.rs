@@ -1,17 +1,14 @@
 //! Each stored sum equals the one that follows from the records.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Arguments};
 
 use payments_core::Currency;
 
-use super::{
-    super::{
-        entry::{Entry, day_of},
-        event::StoredEvent,
-        head::Head,
-        keys,
-    },
-    Check,
+use super::super::{
+    entry::{Entry, day_of},
+    event::StoredEvent,
+    head::Head,
+    keys,
 };
 use crate::domain::{BothBalances, DayTotals};
 
@@ -75,35 +72,33 @@ impl Sums {
         };
         self.moves.insert((keys::head_of_scope(&event.scope), money.position), (net.0, net.1, money.balances()));
     }
-}
 
-fn length_of(list: &str) -> String {
-    format!("length of {list}")
-}
-
-impl Check<'_> {
-    pub(super) fn compare_sums(&mut self) {
-        let Sums { stored, derived, stored_days, derived_days, moves } = std::mem::take(&mut self.sums);
+    pub(super) fn compare(self, mut expect: impl FnMut(bool, &[u8], Arguments<'_>)) {
+        let Self { stored, derived, stored_days, derived_days, moves } = self;
         for ((key, name), sum) in &derived {
             let found = stored.get(&(key.clone(), name.clone())).copied().unwrap_or_default();
-            self.expect(found == *sum, key, format_args!("says {found} for {name}, and the records come to {sum}"));
+            expect(found == *sum, key, format_args!("says {found} for {name}, and the records come to {sum}"));
         }
         for ((key, name), found) in stored.iter().filter(|(name, _)| !derived.contains_key(*name)) {
-            self.expect(*found == 0, key, format_args!("says {found} for {name}, and the records come to 0"));
+            expect(*found == 0, key, format_args!("says {found} for {name}, and the records come to 0"));
         }
         let days: std::collections::BTreeSet<_> = stored_days.keys().chain(derived_days.keys()).collect();
         for key in days {
             let of = |days: &BTreeMap<Vec<u8>, DayTotals>| days.get(key).copied().unwrap_or_default();
             let (found, sum) = (of(&stored_days), of(&derived_days));
-            self.expect(found == sum, key, format_args!("says {found:?}, and the records come to {sum:?}"));
+            expect(found == sum, key, format_args!("says {found:?}, and the records come to {sum:?}"));
         }
         let mut running: Option<(&[u8], BothBalances)> = None;
         for ((scope, position), (bdt, usd, after)) in &moves {
             let before = running.filter(|(of, _)| of == scope).map(|(_, balances)| balances).unwrap_or_default();
             let balances = BothBalances { bdt: before.bdt + bdt, usd: before.usd + usd };
             let what = format_args!("has a transaction at position {position} with another balance after it");
-            self.expect(balances == *after, scope, what);
+            expect(balances == *after, scope, what);
             running = Some((scope, balances));
         }
     }
+}
+
+fn length_of(list: &str) -> String {
+    format!("length of {list}")
 }
