@@ -56,8 +56,9 @@ impl Slot {
         rest.and_then(|rest| Self::of_digits(rest.get(..SLOT_DIGITS)?)).unwrap_or(Self::FIRST)
     }
 
-    /// Reads the digits of a slot.
-    fn of_digits(digits: &str) -> Option<Self> {
+    /// Reads the hex digits that [`Display`](fmt::Display) writes. `None` if no slot has this number.
+    #[must_use]
+    pub fn of_digits(digits: &str) -> Option<Self> {
         let number = u16::from_str_radix(digits, 16).ok()?;
         (number < Self::COUNT).then_some(Self(number))
     }
@@ -226,6 +227,12 @@ mod tests {
         {
             assert_eq!(Slot::of_key(key).number(), slot, "{key}");
         }
+    }
+
+    #[test]
+    fn each_slot_is_read_from_its_digits_and_there_are_no_others() {
+        assert!(Slot::all().all(|slot| Slot::of_digits(&slot.to_string()) == Some(slot)));
+        assert_eq!(["400", "-01", "x"].map(Slot::of_digits), [None; 3]);
     }
 
     fn at(millis: i64) -> Timestamp {

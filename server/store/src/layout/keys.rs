@@ -62,24 +62,32 @@ keys! { Entry
     /// Holds the hash of an API key.
     api_key_of(workspace: &WorkspaceId, id: &KeyId) of home(workspace.slot()) => "api-key-of/", workspace, "/", id;
     /// Before the ids of a scope's endpoints.
-    endpoints_of(scope: &Scope) of home(scope.developer_id.slot()) => "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/";
-    endpoint_of(scope: &Scope, id: &WebhookId) of home(scope.developer_id.slot()) => "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
+    endpoints_of(scope: &Scope) of home(scope.developer_id.slot()) =>
+        "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/";
+    endpoint_of(scope: &Scope, id: &WebhookId) of home(scope.developer_id.slot()) =>
+        "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
     /// Heads the list of the deliveries of a payment's events.
     deliveries_of(payment: &PaymentId) of home(payment.slot()) => "deliveries-of/", payment;
     /// Before the numbers of the full chunks of a scope's list.
-    chunks(scope: &Scope, name: &str) of home(scope.developer_id.slot()) => "list/", scope.developer_id, "/", scope.environment.as_str(), "/", name, "/";
+    chunks(scope: &Scope, name: &str) of home(scope.developer_id.slot()) =>
+        "list/", scope.developer_id, "/", scope.environment.as_str(), "/", name, "/";
 }
 
 keys! { Hot
     /// What most commits of a scope change.
-    head_of_scope(scope: &Scope) of home(scope.developer_id.slot()) => "scope/", scope.developer_id, "/", scope.environment.as_str();
+    head_of_scope(scope: &Scope) of home(scope.developer_id.slot()) =>
+        "scope/", scope.developer_id, "/", scope.environment.as_str();
     /// What the deliveries to an endpoint of a scope change.
-    head_of_endpoint(scope: &Scope, id: &WebhookId) of home(id.slot()) => "endpoint/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
+    head_of_endpoint(scope: &Scope, id: &WebhookId) of home(id.slot()) =>
+        "endpoint/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
     /// Before the earlier days of a scope and a currency.
-    days(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) => "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/";
-    day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) => "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
+    days(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) =>
+        "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/";
+    day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) =>
+        "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
     /// Before the numbers of a status's blocks.
-    blocks(scope: &Scope, status: &Status) of home(scope.developer_id.slot()) => "bitmap/", scope.developer_id, "/", scope.environment.as_str(), "/", status.as_str(), "/";
+    blocks(scope: &Scope, status: &Status) of home(scope.developer_id.slot()) =>
+        "bitmap/", scope.developer_id, "/", scope.environment.as_str(), "/", status.as_str(), "/";
     /// What all developers of a cell add up to.
     gauges() of *CELL => "gauges";
 }
@@ -202,8 +210,7 @@ pub(super) fn lease_on(work: &Work) -> Vec<u8> {
 }
 
 pub(super) fn slot_of(key: &[u8]) -> Option<Slot> {
-    let number = u16::from_str_radix(str::from_utf8(key.get(..CELL.len())?).ok()?, 16).ok()?;
-    Slot::all().nth(number.into())
+    Slot::of_digits(str::from_utf8(key.get(..CELL.len())?).ok()?)
 }
 
 pub(super) fn all_of(slot: Slot, table: Table) -> Range<Vec<u8>> {
