@@ -52,7 +52,7 @@ fn stop() -> ! {
 
 static LAST_WORDS: OnceLock<fn()> = OnceLock::new();
 
-/// Sets what is called before a process ends that cannot go on: it writes the lines of the log that wait.
+/// Sets the function that writes the waiting lines of the log. It is called before a process stops because it cannot go on.
 pub fn set_last_words(say: fn()) {
     let _ = LAST_WORDS.set(say);
 }
@@ -82,7 +82,7 @@ impl Ambient for OperatingSystem {
                 taken.resize(TAKEN_BYTES, 0);
                 take_from_system(taken);
             }
-            // Nobody gets the same bytes again, nor finds them in memory.
+            // No bytes are handed out twice or stay in memory.
             let left = taken.len() - bytes.len();
             bytes.copy_from_slice(&taken[left..]);
             taken[left..].fill(0);
@@ -103,7 +103,7 @@ mod tests {
         let short: HashSet<[u8; 16]> = (0..1_000).map(|_| system.random()).collect();
         let long: HashSet<[u8; TAKEN_BYTES + 1]> = (0..10).map(|_| system.random()).collect();
         assert_eq!((short.len(), long.len()), (1_000, 10));
-        // The odd length leaves a rest that is too short for the next one.
+        // The odd length leaves a remainder that is too short for the next request.
         let odd: Vec<[u8; 300]> = (0..100).map(|_| system.random()).collect();
         let parts: HashSet<&[u8]> = odd.iter().flat_map(|bytes| bytes.chunks(20)).collect();
         assert_eq!(parts.len(), 100 * 15);

@@ -1,4 +1,4 @@
-//! Backups by the engine itself.
+//! Backups that the engine makes.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use journaled_tree::{BackupError, Database, Manifest, TakenUp};
 use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The backups of an engine that has a journal. A database has tools of its own.
+/// The backups of a store in a directory. A database has tools of its own.
 #[derive(Clone, Copy)]
 pub struct Backups<'d>(pub(super) &'d Database);
 
@@ -18,12 +18,12 @@ impl Backups<'_> {
         Ok(BackedUp { directory, from, to })
     }
 
-    /// Takes up a series of backups at a start.
+    /// Resumes a series of backups at a start.
     pub fn take_up(self, series: &Series, now: Timestamp) -> Result<TakenUp, BackupError> {
         self.0.take_up(series, now.as_millis())
     }
 
-    /// Makes the next backup of a series, and removes old ones with the journal that only they needed.
+    /// Makes the next backup of a series, and removes old backups with the journal files that only they needed.
     pub async fn back_up_next(self, series: &Series, now: Timestamp) -> Result<BackedUp, BackupError> {
         let (directory, Manifest { from, to, .. }) = self.0.back_up_next(series.clone(), now.as_millis()).await?;
         Ok(BackedUp { directory, from, to })
@@ -33,8 +33,8 @@ impl Backups<'_> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BackedUp {
     pub directory: PathBuf,
-    /// The number of the change before the first one that it holds as a journal entry.
+    /// The number of the last change before the first journal entry of the backup.
     pub from: u64,
-    /// The number of the last change that it holds.
+    /// The number of the last change in the backup.
     pub to: u64,
 }

@@ -15,7 +15,7 @@ use crate::domain::{
 pub struct Change {
     /// Stores a response under an idempotency key. The key must be unused; else [`Conflict::IdempotencyKeyUsed`].
     pub idempotency: Option<NewResponse>,
-    /// The claims on work that it needs. Each must still count; else [`Conflict::WorkLost`].
+    /// The claims on work under which the change is made. Each must still count; else [`Conflict::WorkLost`].
     pub under: Vec<Claim>,
     pub writes: Vec<Write>,
 }
@@ -25,12 +25,12 @@ impl Change {
         Self { writes: vec![write], ..Self::default() }
     }
 
-    /// The slot of all that it writes and needs.
+    /// The slot of everything that the change writes and needs.
     pub fn home(&self) -> Slot {
         self.slots().next().unwrap_or(Slot::FIRST)
     }
 
-    /// Whether all that it writes and needs is in one slot, so that no store has to look into two.
+    /// Whether everything that the change writes and needs is in one slot, and so in one cell.
     pub fn has_one_home(&self) -> bool {
         let mut slots = self.slots();
         let first = slots.next();
@@ -53,7 +53,7 @@ pub struct Committed {
 #[derive(Debug, Clone)]
 pub struct NewResponse {
     pub key: IdempotencyKey,
-    /// As [`StoredResponse::fingerprint`].
+    /// See [`StoredResponse::fingerprint`].
     pub fingerprint: String,
     /// When the request was answered. The response counts for 24 hours.
     pub created_at: Timestamp,
@@ -64,9 +64,9 @@ pub struct NewResponse {
 /// How storing a response ends the claim on its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimEnd {
-    /// Nobody claims the key: the effect is the change itself.
+    /// The key has no claim, because the request has no effect outside the store.
     NotClaimed,
-    /// Ends this claim. If another request has claimed the key since: [`Conflict::ClaimLost`].
+    /// Ends this claim. If another request has taken the key over: [`Conflict::ClaimLost`].
     Held(ClaimToken),
     /// Ends any claim. Another condition decides who was first, such as the payment's version.
     Any,
@@ -98,9 +98,10 @@ pub enum Write {
     /// Claims an idempotency key before an effect outside the store. The key must be unused and unclaimed; else
     /// [`Conflict::IdempotencyKeyUsed`] or [`Conflict::KeyClaimed`]. A claim whose lease has ended is taken over.
     KeyClaimed(Box<(IdempotencyKey, KeyClaim)>),
-    /// Releases a claim without a response, so the key may try again. Does nothing if the claim no longer counts.
+    /// Releases a claim without a response, so that another request may claim the key. Does nothing if the claim no longer
+    /// counts.
     KeyReleased(IdempotencyKey, ClaimToken),
-    /// Records how far an event is fanned out. The same change writes the deliveries.
+    /// Records the progress of an event's fan-out. The same change writes the deliveries.
     FannedOut {
         scope: Scope,
         event: EventId,
@@ -111,16 +112,16 @@ pub enum Write {
     /// [`Queue::Retries`](super::Queue::Retries) for its next attempt. When that is due it returns to the outbox. Until then the
     /// time of the attempt may change.
     DeliveryChanged(Box<Outgoing>),
-    /// An ended delivery that names the one which sends it again.
+    /// An ended delivery that now names the delivery that sends it again.
     DeliveryResent(Box<Outgoing>),
     /// A part of a log of requests, new or changed.
     LogPart(Box<LogPart>),
-    /// How far a migration into this store has come.
+    /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
 
 impl Write {
-    /// The slot of the record: its developer's, or the first one for what belongs to nobody.
+    /// The slot of the record: its developer's, or the first one if it belongs to no developer.
     fn slot(&self) -> Slot {
         let developer: &DeveloperId = match self {
             Self::Workspace(it) => &it.developer_id,
@@ -144,17 +145,17 @@ impl Write {
 #[derive(Debug, Clone)]
 pub struct PaymentWrite {
     pub session: Session,
-    /// Its payment as the API serves it. Stores compare and copy this text.
+    /// The session's payment as the API serves it. Stores compare and copy this text.
     pub json: RawJson,
     /// Postings to the ledger. They sum to zero.
     pub postings: Vec<Posting>,
     pub event: Option<EventWrite>,
-    /// By this value of a new payment, no other payment of its scope is found. Else [`Conflict::LookupUsed`].
+    /// A value of this new payment that no other payment of its scope may have. Else [`Conflict::LookupUsed`].
     pub unique: Option<Lookup>,
 }
 
 impl PaymentWrite {
-    /// The change to a session. `json` is its payment.
+    /// A change of a session. `json` is its payment.
     pub fn new(session: Session, json: RawJson, postings: Vec<Posting>, event: Option<EventWrite>) -> Self {
         Self { session, json, postings, event, unique: None }
     }
@@ -203,7 +204,7 @@ mod tests {
     use crate::{Work, domain::Place};
 
     #[test]
-    fn a_change_has_one_home_if_all_of_it_is_of_one_slot() {
+    fn a_change_has_one_home_if_all_its_parts_are_in_one_slot() {
         let developer =
             |slot: u8| DeveloperId::new(Slot::of_random([0, slot]), Timestamp::UNIX_EPOCH, [slot; RANDOM_BYTES]);
         let part = |slot| {

@@ -1,4 +1,4 @@
-//! Work that waits in a store, and who does it.
+//! Work that waits in a store, and the claims of servers on it.
 
 use payments_core::{DeliveryId, EventId, PaymentId, Slot, Timestamp, WebhookId};
 
@@ -9,21 +9,21 @@ pub const LEASE_SECONDS: u32 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Queue {
-    /// Events whose deliveries are not all made, oldest first. Of two events of one payment the later one is not handed out
-    /// while the earlier one is claimed, even by the same server: it may have lost that claim's answer.
+    /// Events whose deliveries are not all made, oldest first. While an event is claimed, later events of its payment are not
+    /// handed out, even to the same server: it may have lost the answer to its claim.
     FanOut,
     /// Endpoints with deliveries in their outbox.
     Lanes,
-    /// Deliveries whose next attempt is due by now, those that are due first before the others.
+    /// Deliveries whose next attempt is due, the earliest first.
     Retries,
-    /// Open sessions whose life has ended, those that ended first before the others.
+    /// Open sessions that have expired, the earliest first.
     Expiry,
-    /// Payments whose gateway is to be asked by now, those that are due first before the others.
+    /// Payments whose next query at the gateway is due, the earliest first.
     GatewayChecks,
 }
 
 impl Queue {
-    /// Its name in keys.
+    /// The queue's name in keys.
     pub fn name(self) -> &'static str {
         match self {
             Self::FanOut => "fan-out",
@@ -72,7 +72,7 @@ impl Work {
         self.parts().0
     }
 
-    /// The id of what it is done to.
+    /// The id of the event, endpoint, delivery or payment.
     pub fn id(&self) -> &str {
         self.parts().1
     }
@@ -83,15 +83,15 @@ impl Work {
     }
 }
 
-/// A server's right to do one piece of work. It ends by its release or with its lease.
+/// A server's right to do one piece of work. The claim ends when it is released or when its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub work: Work,
-    /// A fencing token: no two claims on the same work have the same.
+    /// A fencing token: two claims on the same work never have the same one.
     pub epoch: u64,
 }
 
-/// Since when and until when work is claimed.
+/// The time at which a claim is made, and the time at which it ends.
 #[derive(Debug, Clone)]
 pub struct Lease {
     pub now: Timestamp,
@@ -104,11 +104,11 @@ impl Lease {
         Self { now, until: now.plus_seconds(seconds) }
     }
 
-    /// Whether a claim until a time counts when this lease begins. All leases have one length.
+    /// Whether a claim that ends at `until` still counts when this lease begins. All leases have the same length.
     pub fn finds_running(&self, until: Timestamp) -> bool {
         lease_runs(until, self.until.as_millis() - self.now.as_millis(), self.now)
     }
 }
 
-/// A piece of work of a queue by time, and the time for which it is planned.
+/// The time for which a piece of timed work is planned, and the work.
 pub type Planned = (Timestamp, Work);

@@ -1,4 +1,4 @@
-//! Why a store did not do what it was asked, in words that say what to do next.
+//! Errors of the store. Each says what to do next.
 
 use std::fmt;
 
@@ -11,40 +11,40 @@ pub enum CommitError {
     /// A condition did not hold; nothing was changed. Read again and decide again.
     #[error(transparent)]
     Conflict(#[from] Conflict),
-    /// The store could not say.
+    /// The store failed. Only after [`StoreError::Unknown`] may the change have been made.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The store cannot answer.
+/// A read or a commit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot for now, most often because its disk is full. Nothing was changed: try again.
+    /// The store cannot do this now, most often because its disk is full. Nothing was changed: try again.
     #[error("the store cannot do this now: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The database denies the server what it needs, such as a privilege. Trying again does not help until its operator has
     /// granted it.
     #[error("the database denies the server what it needs: {0}")]
     Denied(String),
-    /// A record is not what was written. Trying again does not help; `check` finds all that is damaged.
+    /// A record is damaged. Trying again does not help; `check` finds all damaged records.
     #[error("the record {record} cannot be read: {what}")]
     Corrupt { record: String, what: String },
     /// The connection to the database broke while it committed. The change may have been made. Ask again under the same
     /// idempotency key.
     #[error("the database went away during the commit, so the change may have been made or not")]
     Unknown,
-    /// The store has stopped, and the server is about to.
+    /// The store has stopped, and the server is about to stop.
     #[error("the store has stopped")]
     Stopped,
 }
 
 impl StoreError {
-    /// The store may be available again in a moment.
+    /// An error of a store that may be available again in a moment.
     pub fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unavailable(source.into())
     }
 
-    /// What a caller of the API is told, who must not see what the operator does.
+    /// The message for callers of the API, who must not see the operator's details.
     pub fn for_callers(&self) -> &'static str {
         match self {
             Self::Denied(_) => {

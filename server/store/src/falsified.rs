@@ -1,4 +1,4 @@
-//! Faults planted in what a server commits: its changes are falsified on their way to the store.
+//! Falsifies a server's changes on their way to the store, as the planted fault demands.
 
 use payments_core::{EventKind, RawStatus, TimelineKind, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::{
     domain::{LATE_MONEY_MILLIS, Session},
 };
 
-/// Commits a change as a server with the planted fault does.
+/// Commits a change as a server with the planted fault would.
 pub(crate) async fn commit(store: &Store, mut change: Change) -> Result<Committed, CommitError> {
     let Some(fault) = planted() else { return store.commit_as_it_is(change).await };
     falsify(&mut change, fault);
@@ -30,7 +30,7 @@ pub(crate) async fn commit(store: &Store, mut change: Change) -> Result<Committe
 
 const NOTHING: Committed = Committed { has_pending_event: false };
 
-/// Whether a customer is sent to a gateway once this is stored.
+/// Whether the server sends a customer to a gateway after this write.
 fn sends_customer(write: &Write) -> bool {
     matches!(write, Write::Payment(it) if it.session.payment.raw_status == RawStatus::Processing
         && it.session.moves.last().is_some_and(|it| it.kind == TimelineKind::SentToGateway))
@@ -65,7 +65,7 @@ fn payments(change: &mut Change) -> impl Iterator<Item = (&mut Session, &mut Opt
     })
 }
 
-/// Ends the questions about late money after a day, although the last one was not answered.
+/// Ends the queries about late money after a day, although the last one was not answered.
 fn count_any_question(session: &mut Session) {
     let is_late = |at: Timestamp, since: Timestamp| at.as_millis() - since.as_millis() > LATE_MONEY_MILLIS;
     for ended in session.ended_attempts.iter_mut().filter(|ended| ended.attempt.silent_since.is_some()) {
@@ -77,7 +77,7 @@ fn count_any_question(session: &mut Session) {
     }
 }
 
-/// Keeps the first delivery of each event, and takes the event for finished.
+/// Makes only the first delivery of each event, and records its fan-out as finished.
 fn skip_endpoints(change: &mut Change) {
     let mut is_first = false;
     change.writes.retain_mut(|write| match write {

@@ -1,4 +1,4 @@
-//! Invariants of what engines store beside a payment's session: its events and postings, responses and claims.
+//! Invariants of the records beside a payment's session: events, postings, stored responses and claims.
 
 use payments_core::{EventKind, Payment, Posting, RawJson, Timestamp};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
     Ok(id.or_else(|| payment?.id))
 }
 
-/// A payment's postings, a list for each change, are those of its state. Returns the violation.
+/// A payment's postings, one list for each change, match its state. Returns the violation.
 pub(super) fn posting_fault(payment: &Payment, changes: &[Vec<Posting>]) -> Option<String> {
     let is_expected = changes == expected_postings(payment);
     (!is_expected).then(|| format!("is {}, and its postings are not those of that", payment.raw_status))
@@ -48,7 +48,7 @@ pub(super) fn sum_fault(postings: &[Posting]) -> Option<String> {
     (sum != 0).then(|| format!("its postings sum to {sum}, not to zero"))
 }
 
-/// A claimed key has no response that counts, and the lease ends. Returns the violations.
+/// A claimed key has no valid response, and its lease ends after it begins. Returns the violations.
 pub(super) fn claim_faults(claim: &KeyClaim, responded_at: Option<Timestamp>) -> Vec<&'static str> {
     let is_answered = responded_at.is_some_and(|at| StoredResponse::is_fresh_at(at, claim.claimed_at));
     let rules = [
@@ -58,15 +58,15 @@ pub(super) fn claim_faults(claim: &KeyClaim, responded_at: Option<Timestamp>) ->
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).collect()
 }
 
-/// What a stored response tells of, by its id.
+/// The record that a stored response is about.
 pub(super) enum Effect {
-    /// An endpoint, which may have been removed since.
+    /// An endpoint. It may have been removed since.
     Endpoint,
     Delivery(String),
     Payment(String),
 }
 
-/// What the body of a stored response tells of; `None` if it does not say.
+/// The record that the body of a stored response is about, by the body's `id`; `None` if it has none.
 pub(super) fn effect_of(body: &RawJson) -> Result<Option<Effect>, serde_json::Error> {
     #[derive(Deserialize)]
     struct BodyHead {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_on_a_key_has_a_lease_and_no_response_that_counts() {
+    fn a_claimed_key_has_a_lease_and_no_valid_response() {
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000).unwrap();
         let faults = |until, responded_at| {
             let claim =
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_tells_by_its_id_what_it_is_about() {
+    fn the_id_in_a_response_shows_the_record_it_is_about() {
         let about = |body: &str| match effect_of(&RawJson::new(body).unwrap()).unwrap() {
             Some(Effect::Endpoint) => "an endpoint".to_owned(),
             Some(Effect::Delivery(id)) => format!("delivery {id}"),

@@ -1,4 +1,4 @@
-//! Leases in memory, for a place with one process. Its start voids them all.
+//! Leases in memory, for a place with one process. A start of the process voids them all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Whether it counts when another lease begins.
+    /// Whether the claim still counts when `lease` begins.
     pub(crate) fn runs_under(&self, lease: &Lease) -> bool {
         lease.finds_running(self.until) || planted!(LeaseNeverEnds)
     }

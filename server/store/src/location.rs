@@ -9,12 +9,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::postgres::{Target, TargetError};
 
-/// Where a store is.
 #[derive(Clone)]
 pub enum Location {
-    /// A directory of this machine.
     Directory(PathBuf),
-    /// A PostgreSQL database.
     Database(Box<Target>),
 }
 

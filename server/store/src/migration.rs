@@ -1,21 +1,21 @@
-//! A migration into a store: which one, and how far it has come. The store holds this beside the records.
+//! The progress of a migration into a store. The store holds it beside the records.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A migration into the store that holds this. Each batch of records comes with its next version.
+/// A migration into the store that holds this record. Each batch of moved records also writes the next version of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migration {
     pub version: u64,
-    /// Tells the source from other stores: the digest of its merchants and their endpoints.
+    /// Identifies the source: a digest of its merchants and their endpoints.
     pub id: String,
     /// Where the source was, for messages.
     pub from: String,
     /// The key of the last value that was moved, in hex.
     pub after: Option<String>,
     pub records: u64,
-    /// What both stores held when the migration was finished.
+    /// The contents of both stores when the migration finished.
     pub moved: Option<Contents>,
 }
 
@@ -31,9 +31,9 @@ pub struct Contents {
      payments-server migrate again with the same --from and --to"
 )]
 pub struct Unfinished {
-    /// Where the rest is.
+    /// The location of the source, which has all records.
     origin: String,
-    /// How many records are here.
+    /// How many records this store has.
     records: u64,
 }
 

@@ -11,10 +11,9 @@ macro_rules! faults {
         pub enum Planted { $($(#[doc = $doc])+ $fault,)* }
 
         impl Planted {
-            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
 
-            /// What is wrong.
+            /// The fault in words.
             #[must_use]
             pub fn words(self) -> &'static str {
                 match self { $(Self::$fault => concat!($($doc),+).trim_start(),)* }
@@ -30,7 +29,7 @@ faults! {
     VersionIgnored,
     /// A claim that ended still finishes work.
     ClaimNotChecked,
-    /// Fan-out takes an event for finished after its first endpoint, if others wait.
+    /// Fan-out finishes an event after its first endpoint, although others remain.
     FanOutSkips,
     /// A delivery is logged before it is sent.
     LoggedBeforeSent,
@@ -40,13 +39,13 @@ faults! {
     LateMoneyIgnored,
     /// A refund is requested again under another id.
     RefundUnderNewId,
-    /// A refund takes the place of one that is pending.
+    /// A refund replaces one that is pending.
     PendingRefundReplaced,
     /// A response is stored in a commit of its own.
     ResponseApart,
     /// Later events of a payment do not wait for earlier ones.
     OrderIgnored,
-    /// A rotated secret signs no more, although it should overlap.
+    /// A replaced secret stops signing at once, although it should overlap.
     OverlapIgnored,
     /// A retry that is due is dropped.
     RetryDropped,
@@ -60,17 +59,17 @@ faults! {
     EffectBeforeClaim,
     /// Any error of the card processor ends a refund.
     AnyErrorRefuses,
-    /// Any code of an execute fails its attempt.
+    /// Any error code of an execute call fails its attempt.
     AnyCodeFails,
-    /// A question about late money counts although it was not answered.
+    /// A query about late money counts although it was not answered.
     AnyQuestionCounts,
-    /// Nobody looks for what a clock that went back holds up.
+    /// Nobody looks for plans that are held up because the clock went back.
     HeldUp,
-    /// A slash at the end of a path is another idempotency scope.
+    /// A path with a slash at its end is another idempotency scope.
     SlashIsAnotherScope,
-    /// Scheduled backups of all stores count as one's own.
+    /// Scheduled backups of other stores count as the store's own.
     BackupsOfAllLines,
-    /// A scheduled backup of a moment ago is removed when enough newer ones are there.
+    /// A scheduled backup is removed when enough newer ones are there, even if it is a moment old.
     BackupsWithoutAge,
 }
 

@@ -1,4 +1,4 @@
-//! The store on PostgreSQL: the [layout](super::layout) over bytes in cells, for any number of servers, none of them special.
+//! The store on PostgreSQL: the [layout](super::layout) over bytes in cells, for any number of equal servers.
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::ambient::Ambient;
 
-/// Enough cells for two cores to decide and commit beside each other, few enough for large batches.
+/// Eight cells are enough for two cores to commit in parallel, and few enough for large batches.
 const NEW: NewTables = NewTables { cells: 8, views: include_str!("postgres.sql") };
 
 pub type PostgresStore = Placed<Postgres>;
@@ -21,8 +21,8 @@ pub type PostgresStore = Placed<Postgres>;
 pub type PostgresSnapshot = Placed<Moment>;
 
 impl PostgresStore {
-    /// A store that has not asked its database for anything yet. Until it has [begun](Self::begin), it is unavailable.
-    /// `on_commit` is called after each batch with the number of its changes and how long it took.
+    /// Returns a store that has not connected yet. It is unavailable until it has [begun](Self::begin). `on_commit` is called
+    /// after each batch with the number of its changes and how long it took.
     pub fn start(
         target: Target,
         ambient: &dyn Ambient,
@@ -33,8 +33,8 @@ impl PostgresStore {
         (Self::new(bytes, Claims::Stored(Arc::new(first_epoch))), closing)
     }
 
-    /// Connects to the database of a store that was [started](Self::start), makes the tables if they are not there, and sets a
-    /// clock by the database's. Refuses a part of another store, and a role that lacks privileges.
+    /// Connects a [started](Self::start) store, makes missing tables, and sets `clock` by the database's clock. Refuses a
+    /// store into which a migration is not finished, and a role that lacks privileges.
     pub async fn begin(&self, clock: Option<&DatabaseClock>) -> Result<(), OpenError> {
         let (moment, cells) = self.bytes.prepare(clock).await?.into_moment().await?;
         Migration::refuse_unfinished(PostgresSnapshot::as_of(moment).last_migration().await?)?;
@@ -48,7 +48,7 @@ impl PostgresStore {
         Ok((store, closing))
     }
 
-    /// As [`open`](Self::open), even if it is a part of another store.
+    /// As [`open`](Self::open), even if a migration into the store is not finished.
     pub async fn open_to_migrate(target: Target, ambient: &dyn Ambient) -> Result<(Self, Closing), OpenError> {
         let (store, closing) = Self::start(target, ambient, |_, _| ());
         let prepared = store.bytes.prepare(None).await?;
@@ -56,21 +56,21 @@ impl PostgresStore {
         Ok((store, closing))
     }
 
-    /// Follows the database's clock, and drops what is over. Never returns.
+    /// Follows the database's clock, and drops old counts of requests. Never returns.
     pub async fn keep(self: Arc<Self>, clock: Arc<DatabaseClock>) {
         self.bytes.keep(&clock).await;
     }
 }
 
 impl PostgresSnapshot {
-    /// Connects to any host of the target, such as a standby. Refuses a part of another store.
+    /// Connects to any host of the target, such as a standby. Refuses a store into which a migration is not finished.
     pub async fn open(target: &Target) -> Result<Self, OpenError> {
         let snapshot = Self::open_to_migrate(target).await?;
         Migration::refuse_unfinished(snapshot.last_migration().await?)?;
         Ok(snapshot)
     }
 
-    /// As [`open`](Self::open), even if it is a part of another store.
+    /// As [`open`](Self::open), even if a migration into the store is not finished.
     pub async fn open_to_migrate(target: &Target) -> Result<Self, OpenError> {
         Ok(Self::as_of(Moment::open(target).await?))
     }

@@ -1,4 +1,4 @@
-//! Counting requests for all servers on a store.
+//! Counts of requests that all servers on a store share.
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ pub const WINDOW: Duration = Duration::from_secs(60);
 /// Counts the requests of each subject in windows of [`WINDOW`], which all servers share.
 #[async_trait]
 pub trait RequestCounts: Send + Sync {
-    /// Adds what a server has admitted and what waits. Returns each subject's window, in the order of the reports. A subject
-    /// without a window starts one. What was admitted before a window that another server started does not count in it.
+    /// Adds the requests that a server has admitted and those that wait. Returns each subject's window, in the order of the
+    /// reports. A subject without a window starts one. Requests that were admitted before another server started the window
+    /// do not count in it.
     async fn count(&self, reports: &[Report]) -> Result<Vec<SharedWindow>>;
 }
 
@@ -28,7 +29,7 @@ pub struct Report {
     pub age: Duration,
     /// Requests that the server has admitted since its last report.
     pub admitted: u32,
-    /// Requests that wait for the answer.
+    /// Requests that wait for the answer to this report.
     pub waiting: u32,
 }
 
@@ -41,6 +42,6 @@ pub struct WindowId(pub i64);
 pub struct SharedWindow {
     pub id: WindowId,
     pub age: Duration,
-    /// All requests in it, with those that wait.
+    /// All requests in the window, including those that wait.
     pub requests: u64,
 }

@@ -12,13 +12,13 @@ use tokio::{
 use super::{AtRest, Bytes, Cell, Decision, KeyValue, Table, View};
 use crate::{Backups, StoreError};
 
-/// The format of the keys and values. A store of another one is not opened.
+/// The format of the keys and values. A store of another format is not opened.
 const FORMAT: u32 = 1;
 
-/// From how many values on a read may wait for the disk.
+/// A read of this many values or more may wait for the disk.
 const MANY: usize = 1_000;
 
-/// What the engine must know about the keys.
+/// Tells the engine about the keys.
 pub struct KeysOfPlace;
 
 impl Layout for KeysOfPlace {
@@ -30,8 +30,8 @@ impl Layout for KeysOfPlace {
         Table::of(key) == Some(Table::Record)
     }
 
-    /// A reader may see a part of a batch. So a record is written before the entry that names it and removed after it, and what
-    /// counts entries comes last.
+    /// A reader may see a part of a batch. So a record is written before the entry that names it and removed after it, and
+    /// counts of entries come last.
     fn apply_order(&self, key: &[u8], is_put: bool) -> u8 {
         match (Table::of(key), is_put) {
             (Some(Table::Entry), false) => 0,
@@ -87,7 +87,7 @@ impl AtRest for Journaled {
 }
 
 impl Journaled {
-    /// As [`commit`](Bytes::commit), on this thread, which it blocks.
+    /// As [`commit`](Bytes::commit), but blocks this thread.
     pub fn commit_blocking(&self, decision: Decision) -> Result<(), StoreError> {
         ended(self.0.commit_blocking(decide_by(decision)))
     }
@@ -110,7 +110,7 @@ fn ended(committed: Result<(), CommitError<Ended>>) -> Result<(), StoreError> {
     }
 }
 
-/// The first values of a scan, and the damaged ones before the last of them.
+/// The first `at_most` values of a scan, and an error for each damaged value among them.
 fn first(scan: Entries, at_most: usize) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError> {
     let mut found = Vec::new();
     let mut left = at_most;
@@ -130,8 +130,8 @@ fn first(scan: Entries, at_most: usize) -> Result<Vec<Result<KeyValue, StoreErro
     Ok(found)
 }
 
-/// Runs a read that may wait for the disk. Meanwhile the runtime moves the thread's other tasks elsewhere, if it has several
-/// threads. A page is too quick for that: moving the tasks would make it a third dearer.
+/// Runs a read that may wait for the disk. If the runtime has several threads, it moves the other tasks to another one
+/// meanwhile. The read of a page is too quick for that: it would become a third slower.
 fn elsewhere<T>(read: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => task::block_in_place(read),
@@ -139,7 +139,7 @@ fn elsewhere<T>(read: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Why the engine writes nothing.
+/// Why a decision's writes are dropped.
 #[derive(Debug)]
 enum Ended {
     Refused,

@@ -34,12 +34,12 @@ impl Memory {
         self.values().insert(key.to_vec(), value);
     }
 
-    /// The value under a key cannot be read any more.
+    /// Makes the value under a key unreadable.
     pub fn damage(&self, key: &[u8]) {
         self.damaged.lock().insert(key.to_vec());
     }
 
-    /// The values under all keys can be read again.
+    /// Makes all values readable again.
     pub fn mend(&self) {
         self.damaged.lock().clear();
     }
@@ -49,7 +49,7 @@ impl Memory {
         if is_damaged { Err(StoreError::corrupt(key, "it is damaged")) } else { Ok(()) }
     }
 
-    /// The next commits fail, as on a full disk.
+    /// Makes the next `commits` commits fail, as on a full disk.
     pub fn fail_commits(&self, commits: u32) {
         self.failing.store(commits, Ordering::SeqCst);
     }
@@ -113,7 +113,7 @@ impl AtRest for Memory {
 
 struct MapView<'m> {
     values: &'m BTreeMap<Vec<u8>, Vec<u8>>,
-    /// `None` removes.
+    /// `None` removes the value.
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 

@@ -1,10 +1,10 @@
-//! Where bytes are kept: ordered keys and values, in cells.
+//! Places for bytes: ordered keys and values, in cells.
 //!
-//! A cell is one order of commits, with all bytes that it orders. A place knows nothing of what the bytes mean: the
+//! A cell is one order of commits, with all bytes that it orders. A place does not know what the bytes mean: the
 //! [layout](super::layout) says which key holds what, and is the same in every place.
 //!
-//! A key begins with the three letters of its home: the slot whose value it is, or [`CELL`] for what a cell has of all its
-//! slots. The character behind them says what kind of value it is: a [`Table`].
+//! A key begins with three characters, its home: the slot of its value, or [`CELL`] for values about all slots of a cell. The
+//! next character names the [`Table`] of the value.
 
 mod journaled;
 #[cfg(any(test, feature = "testing"))]
@@ -26,14 +26,14 @@ pub use self::journaled::{Journaled, KeysOfPlace};
 pub use self::memory::Memory;
 use super::{backups::Backups, error::StoreError, request_counts::RequestCounts};
 
-/// The home of a cell's own entries, which stand behind those of all slots.
+/// The home of a cell's own entries, which sort after those of all slots.
 pub const CELL: &[u8; 3] = b"all";
 
 /// One order of commits in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell(pub u16);
 
-/// A commit's place in the order of its cell, and whose it is: after a failover another commit may have the number.
+/// A commit's number in the order of its cell, and its tag: after a failover, another commit may have the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub number: i64,
@@ -42,19 +42,19 @@ pub struct Batch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// Text that others follow from.
+    /// Text from which entries follow.
     Record,
-    /// What follows from records.
+    /// A value that follows from records.
     Entry,
-    /// What follows from records and changes with most commits of a scope. A place may keep it in its own way.
+    /// An entry that most commits of a scope change. A place may store it in its own way.
     Hot,
 }
 
 impl Table {
-    /// All of them, in the order of their keys.
+    /// All tables, in the order of their keys.
     pub const ALL: [Self; 3] = [Self::Hot, Self::Record, Self::Entry];
 
-    /// The character behind the home.
+    /// The character after the home in a key.
     pub const fn mark(self) -> u8 {
         match self {
             Self::Record => b'/',
@@ -72,10 +72,10 @@ impl Table {
 
 pub type KeyValue = (Vec<u8>, Vec<u8>);
 
-/// What a commit decides by, and writes into: the values as all commits before it leave them.
+/// What a decision reads and writes: the values as all earlier commits leave them.
 pub trait View {
     /// # Errors
-    /// If the place has not fetched it yet, or cannot read it.
+    /// If the place has not fetched the value yet, or cannot read it.
     fn get(&mut self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, StoreError>;
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>);
     fn remove(&mut self, key: Vec<u8>);
@@ -91,29 +91,28 @@ pub trait View {
     }
 }
 
-/// Decides by a view of a cell, and writes into it. Returns whether what it wrote is to be committed. It reads named keys alone,
-/// has no other effect, and may run again: a place may first run it over values that it does not know and takes for absent, to learn
-/// what it reads. The last run counts.
+/// Reads a view of a cell, writes into it, and returns whether to commit these writes. It reads only named keys, has no other
+/// effect, and may run again: a place may first run it as if unknown values were absent, to learn which keys it reads. The
+/// last run counts.
 pub type Decision = Box<dyn FnMut(&mut dyn View) -> Result<bool, StoreError> + Send>;
 
 #[async_trait]
 pub trait Bytes: Send + Sync + 'static {
-    /// All cells: one, in one process.
+    /// All cells. A place of one process has one.
     fn cells(&self) -> Result<Vec<Cell>, StoreError> {
         Ok(vec![Cell(0)])
     }
     fn cell_of(&self, _slot: Slot) -> Cell {
         Cell(0)
     }
-    /// Whether a key that many commits of the same moment share costs less than a key for each.
+    /// Whether one key that many commits of a moment share costs less than a key for each commit.
     fn packs(&self) -> bool;
 
-    /// The values under keys of a cell, in the order of the keys. They need not be of one moment.
+    /// The values under keys of a cell, in the order of `keys`. They may be of different moments.
     async fn get(&self, cell: Cell, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
 
-    /// At most `at_most` values whose keys are in a range, in the order of the keys or reversed, and between them what is wrong
-    /// with those that cannot be read. They need not be of one moment; a key that was there before and is not removed meanwhile
-    /// is not missed.
+    /// At most `at_most` values whose keys are in a range, in the order of the keys or reversed, with an error for each
+    /// unreadable value among them. They may be of different moments, but no key is missed that is there all the time.
     async fn range(
         &self,
         cell: Cell,
@@ -122,10 +121,11 @@ pub trait Bytes: Send + Sync + 'static {
         at_most: usize,
     ) -> Result<Vec<Result<KeyValue, StoreError>>, StoreError>;
 
-    /// Decides and commits. When it returns, what was decided is durable as a whole, or nothing was written.
+    /// Decides and commits. When this returns `Ok`, all writes of the decision are durable, or it refused and nothing was
+    /// written.
     async fn commit(&self, cell: Cell, decision: Decision) -> Result<(), StoreError>;
 
-    /// As [`commit`](Self::commit), but it need not be durable when it returns: a crash may take it.
+    /// As [`commit`](Self::commit), but a crash may still undo the commit after this returns.
     async fn commit_unsynced(&self, cell: Cell, decision: Decision) -> Result<(), StoreError> {
         self.commit(cell, decision).await
     }
@@ -135,18 +135,18 @@ pub trait Bytes: Send + Sync + 'static {
         None
     }
 
-    /// The newest commit of a cell, if others commit there and asking costs less than a look at values. It may be one of a moment
-    /// ago, but no older one than the last of this process.
+    /// The newest commit of a cell, if other processes commit there and this read costs less than reading values. The answer
+    /// may be a moment old, but never older than this process's last commit.
     async fn newest(&self, _cell: Cell) -> Result<Option<Batch>, StoreError> {
         Ok(None)
     }
 
-    /// The backups that the place makes, if it does.
+    /// The place's backups, if it makes any.
     fn backups(&self) -> Option<Backups<'_>> {
         None
     }
 
-    /// Fails if the place can be read and cannot do its work all the same, because it is denied a privilege.
+    /// Fails if the place is readable but lacks a privilege that its work needs.
     async fn prove_readiness(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -157,16 +157,16 @@ pub trait Bytes: Send + Sync + 'static {
     }
 }
 
-/// A place as of one moment. Its methods block: they are called on a thread that runs no tasks.
+/// A place as of one moment. Its methods block: call them on a thread that runs no tasks.
 pub trait AtRest: Bytes {
     fn count(&self) -> Result<u64, StoreError>;
-    /// The outcome of a read.
+    /// Runs a read to its end.
     fn wait<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         now(read)
     }
 }
 
-/// The outcome of a read on this machine, which never waits.
+/// Runs a read on this machine, which never waits.
 pub fn now<T>(read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     match pin!(read).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(found) => found,
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_character_behind_the_home_tells_the_table() {
+    fn the_character_after_the_home_names_the_table() {
         assert!(Table::ALL.is_sorted_by_key(|table| table.mark()));
         for table in Table::ALL {
             assert_eq!(Table::of(format!("3ff{}rest", char::from(table.mark())).as_bytes()), Some(table));

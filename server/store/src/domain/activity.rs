@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Totals of a scope's payments in one currency that were created on one day, in UTC. A payment counts on the day of its
+/// Totals of the payments that a scope created in one currency on one day, in UTC. A payment counts on the day of its
 /// creation, so paid divided by created is the success rate. Stored as three numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, i128)", into = "(u64, u64, i128)")]

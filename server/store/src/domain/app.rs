@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::Brand;
 
-/// A developer app, how it looks, and the version of its record.
+/// A developer app, its brand, and the version of its record.
 #[derive(Debug, Clone)]
 pub struct App {
     pub version: u64,
@@ -14,7 +14,7 @@ pub struct App {
     pub app: DeveloperApp,
 }
 
-/// The stored form of an app that has changed or has a brand. Any other is stored as the plain resource.
+/// The stored form of an app that has changed or has a brand. Any other app is stored as the plain resource.
 #[derive(Serialize, Deserialize)]
 struct Changed<A> {
     version: u64,

@@ -1,8 +1,8 @@
 //! The attempts of a live payment at its gateway.
 //!
 //! A payment has at most one attempt that can be paid. If it fails while the session lives, it ends, and the customer may
-//! begin another. The money of an ended attempt may still arrive, so the server asks the gateway about it for a day, and until
-//! a question has been answered after that day. A gateway that answers nothing for a week is for a person to ask.
+//! begin another. The money of an ended attempt may still arrive, so the server queries the gateway for a day, and goes on
+//! until a query after that day is answered. If a gateway answers no query for a week, a person must ask it.
 
 use payments_core::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::Session;
 
 pub const MAX_ATTEMPTS: usize = 10;
-/// How soon the server first asks about an attempt that ended.
+/// How long after an attempt ended the server first queries it.
 const FIRST_INTERVAL_MILLIS: i64 = 3_000;
 /// How long after an attempt ended its money may still arrive.
 pub const LATE_MONEY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// For how long a gateway may leave all questions about an attempt unanswered before a person asks it.
+/// How long a gateway may leave all queries of an attempt unanswered before a person must ask it.
 const SILENCE_MILLIS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// The longest interval between two questions that get no answer.
+/// The longest interval between two unanswered queries.
 pub const LONGEST_SILENT_BACKOFF_MILLIS: i64 = 60 * 60 * 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,24 +68,24 @@ pub struct GatewayAttempt {
     /// Where the customer goes after paying, instead of the payment's success URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_url: Option<String>,
-    /// Since when the gateway has answered no question about it; `None` if it answered the last one.
+    /// Since when the gateway has answered no query of the attempt; `None` if it answered the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
 }
 
-/// An attempt that another one followed, or may follow.
+/// An attempt that has ended. Another one has followed it, or may follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedAttempt {
     pub attempt: GatewayAttempt,
     pub ended_at: Timestamp,
-    /// When the server next asks the gateway whether its money arrived after all; `None` for never again.
+    /// When the server next queries whether the money arrived after all; `None` for never again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check_at: Option<Timestamp>,
 }
 
 impl EndedAttempt {
-    /// Plans the next question. The interval is a third of the time since the attempt ended. The last question must have been
-    /// answered.
+    /// Plans the next query. The interval is a third of the time since the attempt ended. After a day, an answered query is
+    /// the last.
     pub fn plan(&mut self, is_answered: bool, now: Timestamp) {
         self.attempt.heard(is_answered, now);
         let elapsed = now.as_millis() - self.ended_at.as_millis();
@@ -97,17 +97,17 @@ impl EndedAttempt {
 }
 
 impl GatewayAttempt {
-    /// Notes whether the gateway answered a question about it.
+    /// Records whether the gateway answered a query of the attempt.
     pub fn heard(&mut self, is_answered: bool, now: Timestamp) {
         self.silent_since = (!is_answered).then(|| self.silent_since.unwrap_or(now));
     }
 
-    /// Whether the gateway has been silent about it for so long that a person must ask.
+    /// Whether the gateway has been silent for so long that a person must ask it.
     pub fn is_for_a_person(&self, now: Timestamp) -> bool {
         self.silent_since.is_some_and(|since| now.as_millis() - since.as_millis() >= SILENCE_MILLIS)
     }
 
-    /// What a person reads then.
+    /// The message for this person.
     pub fn silence(&self) -> String {
         let Self { gateway, invoice, external_id, .. } = self;
         format!(
@@ -117,7 +117,8 @@ impl GatewayAttempt {
         )
     }
 
-    /// Whether a customer's return names this attempt: by our reference or by the gateway's id. An old return names none.
+    /// Whether a returning customer names this attempt, by our reference or by the gateway's id. An old return address names
+    /// no attempt and fits all.
     pub fn is_named(&self, name: Option<&str>) -> bool {
         name.is_none_or(|name| name == self.invoice || name == self.external_id)
     }
@@ -129,7 +130,7 @@ impl Session {
         now < self.expires_at && self.ended_attempts.len() + 1 < MAX_ATTEMPTS
     }
 
-    /// Ends the present attempt, if there is one: from now on only the gateway's late word about it counts.
+    /// Ends the present attempt, if there is one. From now on the server only queries whether its money arrives late.
     pub fn end_attempt(&mut self, now: Timestamp) {
         if let Some(attempt) = self.attempt.take() {
             let mut ended = EndedAttempt { attempt, ended_at: now, check_at: None };
@@ -138,21 +139,21 @@ impl Session {
         }
     }
 
-    /// Makes an ended attempt the present one again, because the gateway has its money. Ends the present one instead.
+    /// Makes an ended attempt the present one again, because the gateway has its money. Ends the present one.
     pub fn return_to(&mut self, nth: usize, now: Timestamp) {
         let EndedAttempt { attempt, .. } = self.ended_attempts.remove(nth);
         self.end_attempt(now);
         self.attempt = Some(attempt);
     }
 
-    /// Plans the next question about an ended attempt, besides what is planned. Not before a refund or a review is done.
+    /// Plans the next query of the ended attempts, unless an earlier one is planned or a refund or a review is pending.
     pub fn keep_asking(&mut self) {
         if self.pending_refund.is_none() && !self.needs_manual_review() {
             self.check_at = self.check_at.into_iter().chain(self.next_late_check()).min();
         }
     }
 
-    /// When the server next asks about one of the ended attempts.
+    /// When the server next queries one of the ended attempts.
     pub fn next_late_check(&self) -> Option<Timestamp> {
         self.ended_attempts.iter().filter_map(|ended| ended.check_at).min()
     }
@@ -179,7 +180,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_ended_attempt_is_asked_about_for_a_day_and_ever_more_rarely() {
+    fn an_ended_attempt_is_queried_for_a_day_at_growing_intervals() {
         let mut session = session();
         session.attempt = Some(attempt("a"));
         session.end_attempt(at(10));
@@ -194,7 +195,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_question_that_was_not_answered_is_asked_again_until_it_is_or_a_person_asks() {
+    fn an_unanswered_query_is_repeated_until_it_is_answered_and_after_a_week_a_person_asks() {
         let mut session = session();
         session.attempt = Some(attempt("a"));
         session.end_attempt(at(10));
@@ -213,7 +214,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn ended_attempts_are_asked_about_when_no_refund_and_no_review_waits() {
+    fn ended_attempts_are_queried_while_no_refund_and_no_review_is_pending() {
         let mut asked = session();
         asked.attempt = Some(attempt("a"));
         asked.end_attempt(at(10));
@@ -236,7 +237,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_attempt_that_has_the_money_takes_the_place_of_the_present_one() {
+    fn an_attempt_that_has_the_money_replaces_the_present_one() {
         let mut session = session();
         for invoice in ["a", "b"] {
             session.attempt = Some(attempt(invoice));

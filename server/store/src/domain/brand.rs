@@ -83,7 +83,7 @@ impl LogoUrl {
         self.0.as_str()
     }
 
-    /// Its scheme, host and port, for the page's content security policy.
+    /// The URL's scheme, host and port, for the page's content security policy.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
@@ -107,7 +107,7 @@ impl FromStr for LogoUrl {
     fn from_str(text: &str) -> Result<Self, LogoUrlError> {
         let url = Url::parse(text).map_err(|_| LogoUrlError::NotAUrl)?;
         let is_local = match url.host().ok_or(LogoUrlError::NotAUrl)? {
-            // A URL allows others, such as the semicolon, which would end the source in a policy.
+            // A URL allows other characters, such as the semicolon, which would end the source in a policy.
             Host::Domain(name) if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) => {
                 return Err(LogoUrlError::NotAUrl);
             }
@@ -133,7 +133,7 @@ impl FromStr for LogoUrl {
 stored_as_text!(Colour: Colour::to_string);
 stored_as_text!(LogoUrl: LogoUrl::as_str);
 
-/// A change of a setting that may have no value.
+/// A change of an optional setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit<T> {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logo_is_an_https_url_or_on_this_machine() {
+    fn a_logo_has_an_https_url_or_is_on_this_machine() {
         for (text, origin) in [
             ("https://cdn.example/a b.svg?v=2#x", Ok("https://cdn.example")),
             ("https://cdn.example:8443/logo.png", Ok("https://cdn.example:8443")),

@@ -26,7 +26,7 @@ pub struct Outgoing {
     /// The last delivery that sends this one again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resent_as: Option<DeliveryId>,
-    /// When a further attempt was due, from then until the attempt.
+    /// When a further attempt became due. `None` again after that attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_since: Option<Timestamp>,
     #[serde(serialize_with = "Brief::serialize_brief")]
@@ -95,22 +95,22 @@ impl Outgoing {
         Scope { developer_id: self.delivery.developer_id.clone(), environment: self.environment }
     }
 
-    /// Whether no attempt has ended it.
+    /// Whether the delivery still needs an attempt.
     pub fn is_pending(&self) -> bool {
         self.delivery.status == DeliveryStatus::Pending
     }
 
-    /// When its next attempt is due, if it waits for that.
+    /// When the next attempt is due, if the delivery waits for it.
     pub fn waits_until(&self) -> Option<Timestamp> {
         self.delivery.next_attempt_at.filter(|_| self.is_pending())
     }
 
-    /// Whether its attempt is due.
+    /// Whether an attempt is due.
     pub fn is_in_outbox(&self) -> bool {
         self.is_pending() && self.delivery.next_attempt_at.is_none()
     }
 
-    /// The waiting delivery after its time has come; `None` if it does not wait.
+    /// The delivery once its next attempt is due; `None` if it does not wait for one.
     pub fn due(mut self) -> Option<Self> {
         self.due_since = Some(self.waits_until()?);
         self.version += 1;
@@ -118,8 +118,7 @@ impl Outgoing {
         Some(self)
     }
 
-    /// The waiting delivery with its next attempt this many seconds earlier, at once if that is past; `None` if no attempt is to
-    /// come.
+    /// The delivery with its next attempt `seconds` earlier, but not before `now`; `None` if it does not wait for one.
     pub fn sooner(mut self, seconds: u32, now: Timestamp) -> Option<Self> {
         let until = self.waits_until().filter(|until| *until > now)?;
         let earlier = Timestamp::from_millis(until.as_millis() - i64::from(seconds) * 1000).unwrap_or(now);
@@ -128,7 +127,7 @@ impl Outgoing {
         Some(self)
     }
 
-    /// When its further attempt is or was due, while it waits for it.
+    /// When the next attempt is due or became due, if it is not the first one.
     pub fn retry_at(&self) -> Option<Timestamp> {
         self.waits_until().or(self.due_since.filter(|_| self.is_in_outbox()))
     }
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delivery_is_made_again_with_its_event_until_it_is_redacted() {
+    fn a_delivery_can_be_sent_again_until_it_is_redacted() {
         let at = |millis| Timestamp::from_millis(millis).unwrap();
         let id = |millis| DeliveryId::new(payments_core::Slot::FIRST, at(millis), [1; payments_core::RANDOM_BYTES]);
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };

@@ -28,7 +28,7 @@ pub struct Endpoint {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PreviousSecret {
     secret: SigningSecret,
-    /// It signs until then.
+    /// The secret signs until this time.
     until: Timestamp,
 }
 
@@ -40,7 +40,7 @@ impl Endpoint {
         Scope { developer_id: self.endpoint.developer_id.clone(), environment: self.environment }
     }
 
-    /// Replaces the secret. The present one also signs for this many seconds.
+    /// Replaces the secret. The old one goes on signing for `overlap_seconds`.
     pub fn rotate_secret(&mut self, secret: SigningSecret, overlap_seconds: u32, now: Timestamp) {
         let secret = std::mem::replace(&mut self.endpoint.secret, secret);
         self.previous_secrets.insert(0, PreviousSecret { secret, until: now.plus_seconds(overlap_seconds) });
@@ -59,7 +59,7 @@ impl Endpoint {
     pub fn served(self, now: Timestamp) -> WebhookEndpoint {
         let untils = self.previous_secrets.iter().map(|previous| previous.until);
         let previous_secret_expires_at = untils.filter(|until| *until > now).max();
-        // Records of older servers do not say it.
+        // Records of older servers lack this field.
         let retries = self.endpoint.retries.or(Some(Retries::None));
         WebhookEndpoint { previous_secret_expires_at, retries, ..self.endpoint }
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_secret_signs_until_its_time_and_only_the_last_three_do() {
+    fn a_replaced_secret_signs_until_its_end_and_only_the_last_three_sign() {
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1000).unwrap();
         let mut endpoint: Endpoint = serde_json::from_value(serde_json::json!({"environment": "test", "endpoint": {
             "id": "wh_1", "developerId": "dev_1", "url": "https://a.example/", "secret": "first", "events": ["*"],

@@ -1,7 +1,7 @@
-//! Stored times after the clock went back.
+//! Repairs stored times after the clock went back.
 //!
-//! Each planned time then lies further ahead than it was meant to. So a plan further ahead than its longest backoff is due now.
-//! Something that happened at a future time happened before the clock went back.
+//! Planned times then lie further ahead than intended. So a plan that lies further ahead than its longest backoff interval is
+//! due now. If something is recorded as done at a future time, it was done before the clock went back.
 
 use payments_core::{RawStatus, Timestamp};
 
@@ -9,13 +9,13 @@ use super::{EndedAttempt, KeyClaim, Outgoing, Session, retries::longest_delay_mi
 
 /// The longest backoff interval of a pending refund.
 pub const LONGEST_REFUND_BACKOFF_SECONDS: u32 = 3600;
-/// The longest backoff interval of a payment that waits for its customer, and longer than that of any other open payment.
+/// The longest backoff interval of a payment that waits for its customer. All other open payments have shorter ones.
 pub const LONGEST_CUSTOMER_BACKOFF_MILLIS: i64 = 300_000;
-/// Backoff intervals of questions about money that may come late are a third of the time since the payment or the attempt ended,
-/// and not shorter than this.
+/// The shortest backoff interval of queries about late money. Longer ones are a third of the time since the payment or the
+/// attempt ended.
 const SHORTEST_LATE_BACKOFF_MILLIS: i64 = 3_000;
 
-/// Whether a plan lies further ahead than its longest backoff.
+/// Whether a plan lies further ahead than its longest backoff interval.
 fn is_too_far(planned: Timestamp, longest_millis: i64, now: Timestamp) -> bool {
     planned.as_millis() - now.as_millis() > longest_millis
 }
@@ -25,8 +25,8 @@ fn late_backoff_millis(planned: Timestamp, since: Timestamp) -> i64 {
     ((planned.as_millis() - since.as_millis()) / 4 + 1).max(SHORTEST_LATE_BACKOFF_MILLIS)
 }
 
-/// Whether a lease until a time still runs. If its end lies further ahead than twice its length, it was made before the clock
-/// went back. Twice, because the clocks of two servers differ a little.
+/// Whether a lease still runs. If its end lies further ahead than twice its length, it was made before the clock went back.
+/// Twice, because the clocks of two servers differ a little.
 pub fn lease_runs(until: Timestamp, length_millis: i64, now: Timestamp) -> bool {
     until > now && !is_too_far(until, 2 * length_millis, now)
 }
@@ -47,7 +47,7 @@ impl EndedAttempt {
 }
 
 impl Session {
-    /// The next version, with no time too far ahead; `None` if no time is.
+    /// Corrects times that lie too far ahead. Returns the next version; `None` if there are no such times.
     pub fn unheld(&self, now: Timestamp) -> Option<Self> {
         let mut next = self.clone();
         next.ended_attempts = self.ended_attempts.iter().map(|ended| ended.clone().unheld(now)).collect();
@@ -66,7 +66,7 @@ impl Session {
         is_changed.then_some(next)
     }
 
-    /// The longest backoff interval at whose end a question of the gateway can lie.
+    /// The longest backoff interval that a gateway query planned for `check_at` can have.
     fn backoff_millis(&self, check_at: Timestamp) -> i64 {
         match self.payment.raw_status {
             _ if self.pending_refund.is_some() => i64::from(LONGEST_REFUND_BACKOFF_SECONDS) * 1000,
@@ -80,7 +80,7 @@ impl Session {
 }
 
 impl Outgoing {
-    /// The next version, whose next attempt is not too far ahead; `None` if it is not.
+    /// Makes the next attempt due if it lies too far ahead. Returns the next version; `None` if it does not.
     pub fn unheld(mut self, now: Timestamp) -> Option<Self> {
         let longest = longest_delay_millis(self.delivery.attempts)?;
         self.waits_until().filter(|until| is_too_far(*until, longest, now))?;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_about_late_money_is_held_up_if_the_clock_is_before_the_moment_when_it_was_planned() {
+    fn a_query_about_late_money_is_held_up_if_the_clock_went_back_before_its_planning() {
         let mut asked = session();
         asked.attempt = Some(attempt("a"));
         asked.end_attempt(at(10));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_clock_went_back_a_session_has_its_whole_life_again_and_nothing_happened_in_the_future() {
+    fn after_the_clock_went_back_a_session_has_its_whole_life_again_and_no_past_time_lies_in_the_future() {
         let mut later = session();
         later.attempt = Some(attempt("a"));
         later.attempt.as_mut().unwrap().capture_sent_at = Some(at(5));
@@ -148,21 +148,21 @@ mod tests {
         let unheld = later.unheld(at(-10 * HOUR)).unwrap();
         assert_eq!(unheld.expires_at.as_millis(), at(-10 * HOUR).as_millis() + life);
         assert_eq!(unheld.attempt.unwrap().capture_sent_at, Some(at(-10 * HOUR)));
-        // Of an ended payment, its life says nothing.
+        // The session's life does not matter for an ended payment.
         later.attempt = None;
         later.payment = payments_core::decide(&later.payment, Cause::SessionEnded, at(60)).unwrap().payment;
         assert!(later.unheld(at(-10 * HOUR)).is_none());
     }
 
     #[test]
-    fn a_delivery_is_held_up_if_it_waits_longer_than_after_its_last_attempt() {
+    fn a_delivery_is_held_up_if_it_waits_longer_than_its_backoff_interval() {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: payments_core::Environment::Test };
         let id = DeliveryId::new(Slot::FIRST, at(0), [1; RANDOM_BYTES]);
         let payload = RawJson::new("{}").unwrap();
         let mut waiting =
             Outgoing::new(id, &scope, &"wh_1".parse().unwrap(), &EventKind::PaymentCreated, payload, at(0));
         waiting.delivery.next_attempt_at = Some(at(10 * HOUR));
-        // Five seconds and ten hours, and a fifth of it.
+        // Backoff intervals of five seconds and ten hours, with at most a fifth of jitter.
         for (attempts, longest) in [(1, 6), (6, 12 * HOUR)] {
             waiting.delivery.attempts = attempts;
             assert!(waiting.clone().unheld(at(10 * HOUR - longest)).is_none());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_runs_until_its_end_and_not_if_that_lies_further_ahead_than_twice_its_length() {
+    fn a_lease_runs_until_its_end_unless_that_lies_further_ahead_than_twice_its_length() {
         let claim = KeyClaim {
             token: ClaimToken::new([1; 16]),
             fingerprint: String::new(),

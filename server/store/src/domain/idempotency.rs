@@ -53,7 +53,8 @@ const VALID_FOR_MILLIS: i64 = 24 * 60 * 60 * 1000;
 /// The stored response of an idempotency key: the response of its first successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResponse {
-    /// The fingerprint of the request's body: a version prefix, then hex. A key with another fingerprint is an error.
+    /// The fingerprint of the request's body: a version prefix, then hex. A request with the same key and another fingerprint
+    /// is an error.
     pub fingerprint: String,
     /// When the response was stored. It is valid for 24 hours.
     pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Invariants of every payment, whatever engine stores it.
+//! Invariants of every payment, wherever it is stored.
 
 use payments_core::{Amount, Environment, EventKind, MAX_REFUNDS, Payment, Posting, RawStatus, ledger};
 
@@ -60,7 +60,7 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).collect()
 }
 
-/// Each kind of event, and how many of it the payment's state requires.
+/// For each kind of event, how many events the payment's state requires.
 pub fn expected_events(payment: &Payment) -> [(EventKind, usize); 4] {
     let whole = usize::from(payment.raw_status == RawStatus::Refunded);
     [
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn payments_that_the_rules_make_have_no_faults() {
+    fn payments_that_follow_the_rules_have_no_faults() {
         let new = session();
         let sent = Session { attempt: Some(attempt("a")), ..after(&new, Cause::SentToGateway(PaymentMethod::Mfs)) };
         let mut again = after(&sent, Cause::AttemptFailed);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_has_an_event_of_each_change_and_postings_of_those_that_move_money() {
+    fn each_change_of_a_payment_has_an_event_and_those_that_move_money_have_postings() {
         let counts = |it: &Session| expected_events(&it.payment).map(|(_, count)| count);
         let new = session();
         assert_eq!((counts(&new), expected_postings(&new.payment)), ([1, 0, 0, 0], Vec::new()));

@@ -1,10 +1,10 @@
-//! The values by which payments are found, in one normal form each.
+//! Lookup values, by which payments are found. Each has one normal form.
 
 use std::fmt;
 
 use payments_core::{Customer, MobileNumber, Payment, PaymentId};
 
-/// A value by which payments of a scope are found. A payment has at most one of each kind, and keeps them.
+/// A value by which payments of a scope are found. A payment has at most one of each kind, and they never change.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lookup {
     pub kind: LookupKind,
@@ -36,12 +36,13 @@ impl Lookup {
         Self::of(LookupKind::Reference, text.to_owned())
     }
 
-    /// An e-mail address without spaces around it, in small letters. Only ASCII letters have both: that is the same everywhere.
+    /// An e-mail address without spaces around it, in lower case. Only ASCII characters change, so the result is the same
+    /// everywhere.
     pub fn email(text: &str) -> Option<Self> {
         Self::of(LookupKind::Email, text.trim_ascii().to_ascii_lowercase())
     }
 
-    /// A phone number without spaces and separators, in Latin digits; a Bangladeshi mobile number in eleven of them.
+    /// A phone number without spaces and separators, in Latin digits; a Bangladeshi mobile number has eleven.
     pub fn phone(text: &str) -> Option<Self> {
         let plain = text.chars().filter_map(|char| match char {
             ' ' | '\t' | '\n' | '\r' | '\x0c' | '\u{a0}' | '-' | '.' | '(' | ')' => None,
@@ -59,13 +60,13 @@ impl Lookup {
     }
 }
 
-/// The values by which a payment is found. It needs none for a reference that is its id.
+/// The lookup values of a payment. A reference that equals the payment's id is left out.
 pub fn lookups(payment: &Payment) -> Vec<Lookup> {
     let Payment { id, merchant_transaction_id, customer, .. } = payment;
     lookups_of(id, merchant_transaction_id, customer).collect()
 }
 
-/// As [`lookups`], of the parts of a payment.
+/// As [`lookups`], from the parts of a payment.
 pub fn lookups_of(id: &PaymentId, reference: &str, customer: &Customer) -> impl Iterator<Item = Lookup> {
     let reference = (reference != id.as_str()).then(|| Lookup::reference(reference)).flatten();
     let email = customer.email.as_deref().and_then(Lookup::email);
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_of_a_phone_number_is_one_number() {
+    fn all_forms_of_a_phone_number_have_one_normal_form() {
         for text in [
             "01712345678",
             "+8801712345678",
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_the_same_in_capital_letters_and_a_reference_is_another() {
+    fn capital_letters_do_not_change_an_address_but_change_a_reference() {
         assert_eq!(Lookup::email(" Asha@Shop.example\n"), Lookup::email("asha@shop.example"));
         assert_ne!(Lookup::reference("a-17"), Lookup::reference("A-17"));
         for none in [Lookup::email(" "), Lookup::reference(""), Lookup::reference("a\0")] {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_for_is_not_shown() {
+    fn debug_output_omits_the_lookup_value() {
         let shown = format!("{:?}", Lookup::email("asha@shop.example").unwrap());
         assert_eq!(shown, "Lookup(Email)");
     }

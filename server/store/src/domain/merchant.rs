@@ -16,7 +16,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What scopes are sorted by.
+    /// The key by which scopes are sorted.
     pub fn key(&self) -> (&str, &'static str) {
         (self.developer_id.as_str(), self.environment.as_str())
     }
@@ -25,8 +25,8 @@ impl Scope {
 /// The length of a developer's id: the prefix and 35 hexadecimal digits.
 const OWN_ID_BYTES: usize = 39;
 
-/// The developer of a workspace, from the developer id of its records. A sandbox that was emptied goes on with another developer
-/// id: that of its workspace, followed by a number in eight hexadecimal digits.
+/// The developer id of the workspace that owns a record's developer id. An emptied sandbox has a new developer id: its
+/// workspace's, followed by a number in eight hexadecimal digits.
 pub fn owner_of(developer: &DeveloperId) -> DeveloperId {
     let own = developer.as_str().get(..OWN_ID_BYTES).and_then(|own| own.parse().ok());
     own.unwrap_or_else(|| developer.clone())
@@ -50,7 +50,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The scope of its keys of an environment.
+    /// The scope of the workspace's keys in an environment.
     pub fn scope(&self, environment: Environment) -> Scope {
         let own = &self.developer_id;
         let emptied =
@@ -93,29 +93,29 @@ pub struct ApiKey {
     /// The developer app that the key is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_id: Option<AppId>,
-    /// Whether it sees only the payments of that app.
+    /// Whether the key sees only the payments of that app.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_its_app: bool,
-    /// What the operator calls it.
+    /// The operator's name for the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it may do; `None` for everything.
+    /// The key's permissions; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<Permission>>,
     pub created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// When the key was last used, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
-    /// The key that took its place, if it works on for a while: until `expires_at`.
+    /// The key that replaces this one. This one works on until `expires_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<KeyId>,
 }
 
 impl ApiKey {
-    /// Lets another key take its place: at once, or after an overlap, which never prolongs it.
+    /// Replaces the key by another one, at once or after an overlap. The overlap never extends the key's life.
     pub fn replace(&mut self, by: KeyId, overlap_seconds: u32, now: Timestamp) {
         self.version += 1;
         if overlap_seconds == 0 {
@@ -127,7 +127,7 @@ impl ApiKey {
         self.replaced_by = Some(by);
     }
 
-    /// Whether the key may see a payment, by its JSON or that of an event's data.
+    /// Whether the key may see a payment. `payment` is its JSON or an event's data.
     pub fn sees(&self, payment: &str) -> bool {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -137,7 +137,7 @@ impl ApiKey {
         !self.only_its_app || serde_json::from_str(payment).is_ok_and(|Of { app_id }| self.is_of_app(app_id.as_ref()))
     }
 
-    /// Whether the key may see the payments of this app, or those of none.
+    /// Whether the key may see the payments of this app; `None` stands for payments without an app.
     pub fn sees_app(&self, app: Option<&AppId>) -> bool {
         !self.only_its_app || self.is_of_app(app)
     }
@@ -158,7 +158,7 @@ pub struct Totals {
     pub balance_minor: i128,
     /// The gross amount of all payments ever paid, in minor units.
     pub volume_minor: i128,
-    /// Number of payments ever paid.
+    /// The number of payments ever paid.
     pub payments: u64,
 }
 
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn an_emptied_sandbox_has_another_developer_id_which_names_its_owner() {
-        let json = r#"{"id": "ws_1", "developer_id": "dev_01a20b099af470afb25045fdf348ddb81a7", "name": "Rahim", "slug": "rahim", "website": null,
-            "status": "active", "created_at": "2026-03-01T03:30:00.000Z"}"#;
+        let json = r#"{"id": "ws_1", "developer_id": "dev_01a20b099af470afb25045fdf348ddb81a7", "name": "Rahim", "slug": "rahim",
+            "website": null, "status": "active", "created_at": "2026-03-01T03:30:00.000Z"}"#;
         let mut workspace: Workspace = serde_json::from_str(json).unwrap();
         let own = workspace.developer_id.clone();
         for resets in 0..3 {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_scopes_may_do_everything_and_another_what_they_grant() {
+    fn a_key_without_permissions_may_do_everything_and_any_other_only_what_its_permissions_grant() {
         let json = r#"{"id": "key_1", "workspace_id": "ws_1", "last4": "abcd", "created_at": "2026-03-01T03:30:00.000Z",
             "scope": {"developer_id": "dev_1", "environment": "live"}, "revoked_at": null}"#;
         let all: ApiKey = serde_json::from_str(json).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_one_app_alone_sees_its_payments_and_any_other_key_all_of_them() {
+    fn a_key_of_only_one_app_sees_its_payments_and_any_other_key_sees_all() {
         let json = r#"{"id": "key_1", "workspace_id": "ws_1", "last4": "abcd", "created_at": "2026-03-01T03:30:00.000Z",
             "scope": {"developer_id": "dev_1", "environment": "live"}, "revoked_at": null, "app_id": "app_1"}"#;
         let all: ApiKey = serde_json::from_str(json).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_key_is_not_shown() {
+    fn debug_output_omits_the_hash_of_a_key() {
         assert_eq!(format!("{:?}", KeyHash::of("sk_live_1")), "KeyHash(..)");
         assert_ne!(KeyHash::of("sk_live_1"), KeyHash::of("sk_live_2"));
     }

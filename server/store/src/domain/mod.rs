@@ -67,8 +67,8 @@ macro_rules! stored_as_text {
 }
 use stored_as_text;
 
-/// Whether a record has never changed. A version counts a record's changes, for optimistic locking. The first one is left out of
-/// its JSON, as older servers did.
+/// Whether a version is the first one. JSON leaves the first version out, as older servers did. A version counts a record's
+/// changes, for optimistic locking.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
 fn is_first(version: &u64) -> bool {
     *version == 0

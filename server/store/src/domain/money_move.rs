@@ -1,39 +1,39 @@
-//! What an event adds to the merchant's balance and volume.
+//! How an event changes the merchant's balance and volume.
 
 use payments_core::{Currency, EventKind, LedgerAccount, Posting};
 use serde::{Deserialize, Serialize};
 
-/// What the event of a change adds to the merchant's balance, in minor units.
+/// How an event changes the merchant's balance, in minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoneyMove {
     pub currency: Currency,
-    /// What the customer paid, or as a negative number what was given back.
+    /// The paid amount, or the refunded amount as a negative number.
     pub amount: i64,
-    /// The platform's fee as a negative number, or what a refund gives back of it.
+    /// The platform's fee as a negative number, or the part of it that a refund gives back.
     pub fee: i64,
 }
 
 impl MoneyMove {
-    /// What a change's postings add; `None` if it has none.
+    /// The move of a change's postings; `None` if it has none.
     pub fn of(currency: Currency, postings: &[Posting]) -> Option<Self> {
         let of = |account| postings.iter().filter(|it| it.account == account).map(|it| it.minor).sum::<i64>();
         let (net, fee) = (of(LedgerAccount::Merchant), of(LedgerAccount::PlatformFee));
         (!postings.is_empty()).then(|| Self { currency, amount: net + fee, fee: -fee })
     }
 
-    /// What is added to the balance.
+    /// The sum of amount and fee, which is added to the balance.
     pub fn net(&self) -> i128 {
         i128::from(self.amount) + i128::from(self.fee)
     }
 }
 
-/// The volume that postings add: the amount that came in through a gateway. A refund does not reduce the volume.
+/// The volume of postings: the amount that came in through a gateway. A refund does not reduce the volume.
 pub fn volume_of(postings: &[Posting]) -> Option<i128> {
     let paid = |posting: &&Posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0;
     postings.iter().find(paid).map(|posting| -i128::from(posting.minor))
 }
 
-/// Whether an event of this kind comes with postings. The events of these kinds and the postings of a payment are in one order.
+/// Whether events of this kind have postings. A payment's events of these kinds have the same order as its lists of postings.
 pub fn moves_money(kind: &EventKind) -> bool {
     matches!(kind, EventKind::PaymentCompleted | EventKind::PaymentPartiallyRefunded | EventKind::PaymentRefunded)
 }
@@ -69,7 +69,7 @@ mod tests {
     use crate::domain::samples::session;
 
     #[test]
-    fn a_move_has_what_was_paid_and_the_fee_and_changes_the_balance_of_its_currency_alone() {
+    fn a_move_has_amount_and_fee_and_changes_only_the_balance_of_its_currency() {
         let postings = ledger::of_completion(&session().payment);
         assert_eq!(MoneyMove::of(Currency::Usd, &[]), None);
         let balances = BothBalances { bdt: 7, usd: 100 };

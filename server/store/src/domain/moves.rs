@@ -1,11 +1,11 @@
-//! The moves of a payment, for its timeline: each with its cause, and what the gateway said.
+//! The moves of a payment, for its timeline. Each has its cause and the gateway's words.
 
 use payments_core::{RawStatus, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
 
-/// How many moves a session keeps. A payment has few; most are errors of a gateway that is away.
+/// How many moves a session keeps. A payment has few; most are errors of an unreachable gateway.
 const MAX_MOVES: usize = 40;
 /// The maximum length of the words of a move, in characters.
 const MAX_WORDS: usize = 300;
@@ -17,13 +17,13 @@ pub struct Move {
     pub kind: TimelineKind,
     /// What happened, and why.
     pub words: String,
-    /// How many times it happened in a row, if more than once, and when for the last time.
+    /// How many times it happened in a row, if more than once, and when last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<(u32, Timestamp)>,
 }
 
 impl Session {
-    /// Records a move. The same one again counts; if there is no room, the oldest error of a gateway leaves.
+    /// Records a move. If it equals the last one, counts it. If there is no room, drops the oldest error of a gateway.
     pub fn record(&mut self, at: Timestamp, kind: TimelineKind, words: impl Into<String>) {
         let words: String = words.into().chars().filter(|char| !char.is_control()).take(MAX_WORDS).collect();
         if let Some(last) = self.moves.last_mut().filter(|last| last.kind == kind && last.words == words) {
@@ -38,7 +38,7 @@ impl Session {
         self.moves.push(Move { at, kind, words, again: None });
     }
 
-    /// Records the change of status since the session before, if there is one.
+    /// Records the change of status since `before`, if there is one.
     pub fn record_change(&mut self, before: &Self) {
         if self.payment.raw_status == before.payment.raw_status {
             return;
@@ -80,11 +80,11 @@ impl Session {
     }
 }
 
-/// The move that leads to a session's status; `None` if something else tells it.
+/// The kind of move that leads to a session's status; `None` if another record of the timeline shows it.
 pub fn kind_of(session: &Session) -> Option<TimelineKind> {
     match session.payment.raw_status {
         RawStatus::Processing => Some(TimelineKind::SentToGateway),
-        // In records of early versions the same as `created`.
+        // In records of early versions, this status means `created`.
         RawStatus::Pending if !session.ended_attempts.is_empty() => Some(TimelineKind::AttemptFailed),
         RawStatus::Paid => Some(TimelineKind::Completed),
         RawStatus::Failed => Some(TimelineKind::Failed),
@@ -103,7 +103,7 @@ mod tests {
     };
 
     #[test]
-    fn the_same_move_again_counts_and_moves_are_bounded() {
+    fn a_repeated_move_is_counted_and_the_number_of_moves_is_bounded() {
         let mut session = session();
         session.record(at(0), TimelineKind::SentToGateway, "once");
         for second in 1..=3 {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_without_moves_is_written_as_before() {
+    fn the_json_of_a_session_without_moves_has_no_moves() {
         assert!(!serde_json::to_string(&session()).unwrap().contains("moves"));
     }
 

@@ -1,10 +1,10 @@
-//! What an API key may do: the scopes of a restricted key.
+//! The permissions of a restricted API key.
 
 use std::{fmt, str::FromStr};
 
 use super::stored_as_text;
 
-/// A permission, as `keys create --scope` names it. Whoever may write a kind of record may read it as well.
+/// A permission, as `keys create --scope` names it. Permission to write a kind of record includes permission to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
     PaymentsRead,
@@ -16,7 +16,7 @@ pub enum Permission {
     WebhooksRead,
     /// Create, change, test and remove webhook endpoints, see their secrets, and resend deliveries.
     WebhooksWrite,
-    /// Move the time of the workspace's sandbox, and empty it, endpoints included.
+    /// Move the time of the workspace's sandbox, and empty the sandbox with its endpoints.
     SandboxWrite,
 }
 
@@ -30,7 +30,7 @@ impl Permission {
         Self::WebhooksWrite,
         Self::SandboxWrite,
     ];
-    /// What a key that sees the payments of one app alone may do. The rest is about the whole workspace.
+    /// The permissions that a key of only one app may have. The others are about the whole workspace.
     pub const OF_AN_APP: [Self; 3] = [Self::PaymentsRead, Self::PaymentsWrite, Self::RefundsWrite];
 
     pub const fn as_str(self) -> &'static str {
@@ -45,7 +45,7 @@ impl Permission {
         }
     }
 
-    /// Whether a key with this permission may do what needs `needed`.
+    /// Whether this permission includes `needed`.
     pub fn grants(self, needed: Self) -> bool {
         self == needed
             || matches!(
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_scope_is_read_as_it_is_written_and_write_includes_read() {
+    fn each_permission_is_read_as_it_is_written_and_write_includes_read() {
         for permission in Permission::ALL {
             assert_eq!(permission.as_str().parse(), Ok(permission));
             let granted: Vec<_> = Permission::ALL.into_iter().filter(|needed| permission.grants(*needed)).collect();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_stored_and_shown_as_it_is_written() {
+    fn a_permission_is_stored_and_shown_as_it_is_written() {
         let stored = serde_json::to_string(&Permission::PaymentsWrite).unwrap();
         assert_eq!(stored, r#""payments:write""#);
         assert_eq!(Permission::PaymentsWrite.to_string(), "payments:write");

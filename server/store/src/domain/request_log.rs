@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Scope, is_first};
 
 pub const PART: usize = 32;
-/// How many full parts are kept. Each further one takes the place of the oldest.
+/// The maximum number of full parts. Each further part replaces the oldest.
 const PARTS: u64 = 1000;
 
 /// A part of a scope's log.
@@ -46,7 +46,7 @@ impl Place {
 }
 
 impl LogPart {
-    /// The log of a scope that has none.
+    /// The first part of a scope's log, without requests.
     pub fn first(scope: Scope) -> Self {
         Self { version: 0, scope, place: Place::Open, number: 0, requests: Vec::new() }
     }
@@ -56,7 +56,7 @@ impl LogPart {
         self.number * PART as u64 + nth as u64
     }
 
-    /// Adds requests to an open part. Returns the parts that became full, and the one that is open then.
+    /// Adds requests to an open part. Returns the parts that became full, and the new open part.
     pub fn with(mut self, requests: Vec<LoggedRequest>) -> (Vec<Self>, Self) {
         let mut full = Vec::new();
         for request in requests {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_is_full_goes_to_the_ring_and_the_next_begins() {
+    fn a_full_part_goes_to_the_ring_and_the_next_part_begins() {
         let request = |nth: usize| LoggedRequest {
             id: nth.to_string(),
             method: "GET".into(),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_its_version_once_it_has_changed() {
+    fn the_json_of_a_changed_part_has_its_version() {
         let scope = Scope { developer_id: "dev_1".parse().unwrap(), environment: Environment::Test };
         let first = LogPart::first(scope);
         assert_eq!(serde_json::to_value(&first).unwrap().get("version"), None);

@@ -1,4 +1,4 @@
-//! Retries: what follows a delivery attempt to an endpoint that asked for them.
+//! Retries of deliveries to endpoints that asked for them.
 //!
 //! An endpoint without retries gets one attempt of each delivery and is never disabled (API specification, "Delivery").
 
@@ -8,13 +8,13 @@ use super::{Endpoint, Outgoing};
 
 /// How long the next attempt waits after each failed one, in seconds.
 const DELAYS_SECONDS: [u32; 6] = [5, 5 * 60, 30 * 60, 2 * 60 * 60, 5 * 60 * 60, 10 * 60 * 60];
-/// A delay is longer by a random part of it, of at most this many percent, so that attempts which failed together are not
-/// repeated together.
+/// A random part of the delay, at most this many percent, is added to it. So attempts that failed together are not repeated
+/// together.
 const JITTER_PERCENT: u64 = 20;
-/// An endpoint without a successful attempt for this long is disabled when the last attempt of a delivery fails. The last, so
-/// that one failure after a quiet month disables nothing.
+/// An endpoint without a successful attempt for this long is disabled when the last attempt of a delivery fails. One failure
+/// after a quiet month does not disable it.
 const DISABLED_AFTER_MILLIS: i64 = 5 * 24 * 60 * 60 * 1000;
-/// The endpoint wants no more deliveries.
+/// The status of an endpoint that wants no more deliveries.
 const GONE: u16 = 410;
 
 impl Endpoint {
@@ -44,8 +44,8 @@ impl Endpoint {
     }
 }
 
-/// What an attempt leads to: the delivery, which may wait for its next attempt, and the endpoint if it changes. `attempted` is
-/// the delivery with the attempt's outcome, `random` decides the jitter.
+/// Returns the delivery after an attempt, which may wait for the next one, and the endpoint if it changes. `attempted` is the
+/// delivery with the attempt's outcome, `random` decides the jitter.
 pub fn after_attempt(
     attempted: &Outgoing,
     endpoint: &Endpoint,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_attempt_of_a_waiting_delivery_comes_sooner_but_not_in_the_past() {
+    fn the_next_attempt_of_a_waiting_delivery_can_be_moved_earlier_but_not_into_the_past() {
         let (waiting, _) = after_attempt(&attempted(1, Some(500)), &endpoint("standard"), at(0), NO_JITTER);
         let until = |seconds, now| {
             let sooner = waiting.clone().sooner(seconds, at(now))?;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn without_retries_a_delivery_is_one_attempt_and_nothing_disables_the_endpoint() {
+    fn without_retries_a_delivery_has_one_attempt_and_nothing_disables_the_endpoint() {
         for status in [None, Some(500), Some(410), Some(200)] {
             let failing = Endpoint { failing_since: Some(at(0)), ..endpoint("none") };
             let (next, changed) = after_attempt(&attempted(1, status), &failing, at(1_000 * HOUR), NO_JITTER);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_is_gone_or_failed_for_five_days_is_disabled_and_a_success_begins_the_days_anew() {
+    fn an_endpoint_that_is_gone_or_failed_for_five_days_is_disabled_and_a_success_restarts_the_days() {
         let new = endpoint("standard");
         let (_, failing) = after_attempt(&attempted(1, Some(500)), &new, at(0), NO_JITTER);
         let failing = failing.unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_active_endpoint_with_a_reason_and_one_that_counts_failures_without_retries_are_found() {
+    fn an_active_endpoint_with_a_disabled_reason_and_failures_without_retries_are_found() {
         let mut odd = endpoint("standard");
         odd.failing_since = Some(at(0));
         assert_eq!(endpoint_faults(&odd), [""; 0]);

@@ -18,7 +18,7 @@ pub struct Session {
     /// The gateway attempt of a live payment: the only one that can be paid, or the one that decided the payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<GatewayAttempt>,
-    /// The gateway attempts before it, oldest first.
+    /// The earlier gateway attempts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended_attempts: Vec<EndedAttempt>,
     /// When the server next queries the gateway.
@@ -76,7 +76,7 @@ impl Session {
         (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
     }
 
-    /// Why an open session ends when it expires without a gateway attempt: the last one failed, or nobody tried.
+    /// Why an open session ends when it expires without a gateway attempt: the last attempt failed, or there was none.
     pub fn cause_of_end(&self) -> Cause {
         if self.ended_attempts.is_empty() { Cause::SessionEnded } else { Cause::GatewayFailed }
     }
@@ -90,7 +90,7 @@ impl Session {
         self.unsettled_refunds().next().is_some()
     }
 
-    /// A copy with the next version, in which the pending refund is finished: nobody has to look for it any more.
+    /// A copy with the next version and without the pending refund, whose outcome is known.
     pub fn after_refund(&self, now: Timestamp) -> Self {
         let mut next = Self { pending_refund: None, check_at: None, ..self.next() };
         let silence = self.pending_refund.as_ref().map(PendingRefund::silence);
@@ -113,8 +113,8 @@ impl Session {
 pub struct PendingRefund {
     /// The refund's id, and its idempotency key at the gateway.
     pub id: RefundId,
-    /// What to refund; `None` for all that is left. It stays the same until the refund is finished, since a payment has one
-    /// pending refund at a time.
+    /// The amount to refund; `None` for the whole rest. The rest does not change meanwhile, since a payment has one pending
+    /// refund at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount: Option<Amount>,
     pub reason: Option<String>,
@@ -124,18 +124,18 @@ pub struct PendingRefund {
     pub tries: u32,
 }
 
-/// For how long, and how many times, the server asks for a pending refund before a person does too.
+/// How long and how often the server requests a pending refund before a person must ask the gateway too.
 const SILENCE_MILLIS: i64 = 24 * 60 * 60 * 1000;
 const SILENCE_TRIES: u32 = 12;
 
 impl PendingRefund {
-    /// Whether the gateway has not said for so long what became of it that a person must ask.
+    /// Whether the refund's outcome has been unknown for so long that a person must ask the gateway.
     pub fn is_for_a_person(&self, now: Timestamp) -> bool {
         let age = self.id.created_at().map_or(0, |at| now.as_millis() - at.as_millis());
         self.tries >= SILENCE_TRIES && age >= SILENCE_MILLIS
     }
 
-    /// What a person reads then.
+    /// The message for this person.
     pub fn silence(&self) -> String {
         format!(
             "the gateway has not said for a day whether it made refund {}: look for it there, and resolve this as refunded or \
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::domain::{new_session, samples::attempt};
     #[test]
-    fn a_customer_returns_to_the_address_that_pay_was_given_once_it_is_paid() {
+    fn after_payment_the_customer_returns_to_the_address_that_the_pay_request_named() {
         let mut session = new_session();
         let id = session.payment.id.clone();
         session.payment.cancel_url = "https://shop.example/cart".into();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_needs_a_person_as_long_as_one_of_its_refunds_is_not_settled() {
+    fn a_payment_needs_manual_settlement_while_one_of_its_refunds_is_not_settled() {
         let mut session = new_session();
         assert!(!session.needs_manual_settlement());
         let refund = |id: &str, status: &str| {

@@ -1,4 +1,4 @@
-//! The words by which a workspace is named in URLs.
+//! Slugs: the names of workspaces in URLs.
 
 use std::collections::HashSet;
 

@@ -25,7 +25,7 @@ pub fn restore(sources: &Sources<'_>, directory: &Path) -> Result<Restored, Back
     journaled_tree::restore(sources, directory, KeysOfPlace)
 }
 
-/// Reads every journal file of a data directory and returns what is wrong. The store may be open.
+/// Reads every journal file of a data directory and returns the damaged ones. The store may be open.
 pub fn check_journal(data_directory: &Path) -> Result<Vec<Finding>, JournalError> {
     let finding = |(path, error): (PathBuf, JournalError)| Finding {
         record: path.strip_prefix(data_directory).unwrap_or(&path).display().to_string(),

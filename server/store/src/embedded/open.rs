@@ -1,4 +1,4 @@
-//! Opens a store.
+//! Opens the store of a directory.
 
 use std::{
     io,
@@ -20,8 +20,9 @@ use crate::{
 };
 
 impl EmbeddedStore {
-    /// Opens the store of a directory, or makes one if the directory is missing or empty. Refuses a part of another store.
-    /// `on_sync` is called after each batch with the number of its changes and how long it took.
+    /// Opens the store of a directory, or makes one if the directory is missing or empty. Refuses a store into which a
+    /// migration is not finished. Voids all claims on idempotency keys. `on_sync` is called after each batch with the number
+    /// of its changes and how long it took.
     pub fn open(
         directory: &Path,
         ambient: Arc<dyn Ambient>,
@@ -40,11 +41,11 @@ impl EmbeddedStore {
 
     fn begin(&self) -> Result<(), OpenError> {
         Migration::refuse_unfinished(self.migration()?)?;
-        // The process that made them is gone.
+        // The process that made the claims is gone.
         Ok(self.void_key_claims()?)
     }
 
-    /// Opens the store of a directory with all that it holds, even if it is a part of another store.
+    /// As [`open`](Self::open), even if a migration into the store is not finished. Claims on idempotency keys stay.
     pub fn open_to_migrate(
         directory: &Path,
         ambient: Arc<dyn Ambient>,
@@ -71,7 +72,7 @@ impl EmbeddedStore {
     }
 }
 
-/// The directory of the tree in a store's.
+/// The directory of the tree in a store's directory.
 pub fn tree_in(directory: &Path) -> PathBuf {
     directory.join(journaled_tree::TREE_DIRECTORY)
 }
@@ -94,7 +95,7 @@ pub enum OpenError {
     Io(#[from] io::Error),
 }
 
-/// What the engine does not know: the command that restores a store.
+/// Names the command that restores the store. The engine does not know it.
 fn advice(error: &journaled_tree::OpenError) -> String {
     match error {
         journaled_tree::OpenError::Damaged { .. } | journaled_tree::OpenError::Incomplete { .. } => {
@@ -111,7 +112,7 @@ fn advice(error: &journaled_tree::OpenError) -> String {
 }
 
 impl OpenError {
-    /// An error of the system is not one of the store.
+    /// Tells errors of the operating system from errors of the store.
     fn of(error: journaled_tree::OpenError, directory: &Path) -> Self {
         match error {
             journaled_tree::OpenError::Io(error)
@@ -122,7 +123,7 @@ impl OpenError {
         }
     }
 
-    /// The system refused a call on the directory.
+    /// The operating system refused a call on the directory.
     pub fn unusable(error: io::Error, directory: &Path) -> Self {
         let system = journaled_tree::system_error(&error).map(Errno::from_raw_os_error);
         let mend = match (error.kind(), system) {
@@ -138,7 +139,7 @@ impl OpenError {
         Self::Unusable { directory: absolute(directory).unwrap_or_else(|_| directory.to_owned()), error, mend }
     }
 
-    /// Whether another process has it open.
+    /// Whether another process has the store open.
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::Engine(journaled_tree::OpenError::InUse { .. }))
     }
@@ -150,7 +151,7 @@ mod tests {
     use crate::ambient::OperatingSystem;
 
     #[test]
-    fn a_directory_that_the_system_refuses_is_named_with_what_to_do() {
+    fn the_error_of_a_refused_directory_names_it_and_what_to_do() {
         let words = |kind: io::ErrorKind| OpenError::unusable(kind.into(), Path::new("data")).to_string();
         for (kind, mend) in [
             (io::ErrorKind::PermissionDenied, "(chown -R), or name another with --data-dir"),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_store_is_restored_by_a_command_and_one_that_is_open_is_in_use() {
+    fn the_error_of_a_damaged_store_names_the_restore_command_and_an_open_store_is_in_use() {
         let (directory, what) = (PathBuf::from("data"), "a page is missing".into());
         let damaged = OpenError::Engine(journaled_tree::OpenError::Damaged { directory: directory.clone(), what });
         let incomplete = OpenError::Engine(journaled_tree::OpenError::Incomplete { missing: directory });

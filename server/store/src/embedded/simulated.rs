@@ -1,4 +1,4 @@
-//! The embedded store on a simulated disk, where nothing runs by itself.
+//! The embedded store on a simulated disk. It has no threads: its caller runs all background work.
 
 use std::{error::Error, path::Path, sync::Arc};
 
@@ -14,12 +14,12 @@ use crate::{
     bytes::{Bytes, KeysOfPlace},
 };
 
-/// How large a journal file grows before the next one begins: small, so that a run has many.
+/// The size at which a journal file is full. It is small, so that a run has many files.
 const JOURNAL_FILE_BYTES: u64 = 1 << 17;
 
 impl EmbeddedStore {
-    /// Opens the store of a simulated disk. Servers may outlive it, so a database that starts again voids no claim on an
-    /// idempotency key. `on_stop` is called when the store cannot go on.
+    /// Opens the store of a simulated disk. It voids no claim on an idempotency key, because the servers that made the claims
+    /// may still run. `on_stop` is called when the store cannot go on.
     pub fn open_simulated(
         disk: &SimulatedDisk,
         directory: &Path,
@@ -34,7 +34,7 @@ impl EmbeddedStore {
         Self::open_with(options, directory, |_, _| ())
     }
 
-    /// Where its bytes are.
+    /// The store's place for bytes.
     pub fn place_simulated(&self) -> &impl Bytes {
         &*self.bytes
     }
@@ -43,7 +43,7 @@ impl EmbeddedStore {
         &self.bytes.0
     }
 
-    /// Commits so much that the journal begins another file, and has everything done that follows.
+    /// Commits enough to fill a journal file, and does the work that follows.
     pub fn grow_simulated(&self) -> Result<(), String> {
         let database = self.database_simulated();
         for part in [0_u8, 1] {
@@ -60,7 +60,7 @@ impl EmbeddedStore {
         Ok(())
     }
 
-    /// Restores a store from a backup and the journal of the one that was lost.
+    /// Restores a store from a backup and the journal of the lost store.
     pub fn restore_simulated(
         disk: &SimulatedDisk,
         backup: Option<&Path>,

@@ -1,4 +1,4 @@
-//! The embedded store by itself.
+//! Tests of the embedded store alone.
 
 use std::{path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ fn at(hours: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + hours * 3_600_000).unwrap()
 }
 
-/// A new store, whose outbox nobody sees to.
+/// A new store, without workers.
 fn opened(directory: &Path) -> (EmbeddedStore, Closing) {
     EmbeddedStore::open(directory, Arc::new(OperatingSystem), |_, _| ()).unwrap()
 }

@@ -1,11 +1,11 @@
-//! Bitmaps: the payments of one status, by their positions in the list of all.
+//! Status bitmaps: the payments of one status, by their positions in the list of all.
 
 use payments_core::Status;
 
 use super::keys;
 use crate::domain::Scope;
 
-/// How many bits share a block. A page of a status takes one step for each block that it skips.
+/// How many bits a block has. A page of a status skips a block in one step.
 pub(super) const BLOCK: u64 = 512;
 
 pub(super) fn block(scope: &Scope, status: &Status, position: u64) -> Vec<u8> {

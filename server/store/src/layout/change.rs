@@ -25,7 +25,7 @@ impl Draft<'_> {
     pub(super) fn apply(&mut self, change: &Change) -> Result<Committed, CommitError> {
         let keep = change.idempotency.as_ref();
         let mut outcome = keep.map_or(Ok(()), |keep| self.keep(keep, &change.writes)).map(|()| false);
-        // Those behind the first that fails too: a place that does not know yet what they read learns it from one run.
+        // Run the writes after a failed one too, so that a place learns from one run which keys they read.
         for write in &change.writes {
             let written = self.write(write);
             outcome = outcome.and_then(|has_pending_event| Ok(written? | has_pending_event));
@@ -66,7 +66,7 @@ impl Draft<'_> {
         Ok(false)
     }
 
-    /// Writes a record that must follow a version.
+    /// Writes a record whose version must follow the stored one.
     fn put_next<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), CommitError> {
         let before = self.json(&record.key())?;
         self.follow(before, record)
@@ -119,14 +119,14 @@ impl Draft<'_> {
         if let Some(event) = &event {
             self.replace(None, event)?;
         }
-        // At the end: it fails where the last event is not known yet, and all else that this reads is then known to be read.
+        // This comes last because it fails while the last event is unknown. By then the place has seen all other reads.
         if let Some(before) = before.filter(|before| before.is_data && !keeps_data) {
             self.write_out(&before)?;
         }
         Ok(event.is_some_and(|event| event.pending.is_some()))
     }
 
-    /// Writes the data of a payment's last event to the event, since the payment moves on.
+    /// Writes the data of a payment's last event to the event, because the payment changes.
     fn write_out(&mut self, payment: &StoredPayment<'_>) -> Result<(), CommitError> {
         let Some(id) = payment.events.last() else { return Ok(()) };
         let key = keys::event(id);
@@ -230,7 +230,7 @@ impl Draft<'_> {
         self.replace(Some(&before), &after)
     }
 
-    /// Redacts the bodies of a delivery, if it was made before a time. `whole` is the delivery with its payload.
+    /// Redacts the bodies of a delivery that was made before `before`. `whole` is the delivery with its payload.
     pub(super) fn redact(&mut self, whole: &Outgoing, before: Timestamp) -> Result<(), CommitError> {
         let id: &DeliveryId = &whole.delivery.id;
         let key = keys::delivery(id);
@@ -248,12 +248,12 @@ impl Draft<'_> {
     }
 }
 
-/// The stored version that a record of a version follows; `None` if there must be none.
+/// The version that must be stored before `version`; `None` if there must be no record.
 fn before_of(version: u64) -> Option<u64> {
     version.checked_sub(1)
 }
 
-/// Checks that a record is at this version, or not there if it is `None`.
+/// Checks that the stored version is `after`. `None` stands for no record.
 fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), CommitError> {
     if stored == after || planted!(VersionIgnored) { Ok(()) } else { Err(Conflict::Stale.into()) }
 }

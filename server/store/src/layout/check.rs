@@ -1,4 +1,4 @@
-//! Checks a whole store: every entry is one that follows from a record, and every record has its entries.
+//! Checks a whole store: every entry follows from a record, and every record has its entries.
 //!
 //! The check reads all values once, in the order of their keys, and looks others up. Only sums stay in memory.
 
@@ -28,7 +28,7 @@ struct Check<'b> {
     packs: bool,
     checked: Checked,
     sums: Sums,
-    /// Heads that were read, since most lookups need one of a few.
+    /// A cache of heads, because most lookups need one of a few.
     heads: RefCell<HashMap<Vec<u8>, Rc<Head>>>,
 }
 
@@ -131,7 +131,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether a value finds the payment at a position. Positions grow along the list.
+    /// Whether the list of a lookup value has a payment's position. The positions grow along the list.
     async fn finds(&self, list: &List, position: u64) -> Result<bool, StoreError> {
         let mut list = ReadList::of(self.reads, list.clone(), &*self.head(&list.head).await?);
         let (mut low, mut high) = (0, list.count());
@@ -150,7 +150,8 @@ impl Check<'_> {
         Ok(false)
     }
 
-    /// A head of lists and sums. One that cannot be read, which the check reports when it reaches it, is as empty as none.
+    /// A head of lists and sums; an empty one if it is missing or unreadable. The check reports an unreadable head when it
+    /// reaches it.
     async fn head(&self, key: &[u8]) -> Result<Rc<Head>, StoreError> {
         if let Some(head) = self.heads.borrow().get(key) {
             return Ok(Rc::clone(head));
@@ -194,7 +195,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether a key is of the state of the place itself.
+/// Whether a key belongs to the state of the place itself.
 fn is_of_place(key: &[u8]) -> bool {
     [journaled_tree::APPLIED, journaled_tree::COMMITTED_AT, journaled_tree::FORMAT].contains(&key)
 }

@@ -1,8 +1,8 @@
 //! Claims on work: one holder for each piece of it.
 //!
-//! A place of several servers has its claims as values of the cell, the leases. A process that is alone with its place keeps
-//! them in memory, and its start voids them all. A crash may lose leases: a server that has lost one finishes nothing, and the
-//! work is claimed again.
+//! A place of several servers stores its claims as values of the cell, the leases. The only process of a place keeps them in
+//! memory, and its start voids them all. A crash may lose leases: changes under a lost lease fail, and the work is claimed
+//! again.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -25,17 +25,17 @@ use super::{
 };
 use crate::{Claim, CommitError, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
 
-/// How often the claim on work that takes long is renewed: several times in a lease.
+/// How often the claim on long work is renewed: several times in a lease.
 const RENEWAL: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 pub enum Claims {
     InMemory(Arc<Leases>),
-    /// As values. No other server's claims have these epochs: they go on from a random one.
+    /// As values. Epochs count on from a random number, so that no other server's claims have the same.
     Stored(Arc<AtomicU64>),
 }
 
-/// Payments of which somebody has an event: their later ones wait.
+/// Payments with a claimed event. Their later events wait.
 #[derive(Default)]
 struct Waiting(HashSet<PaymentId>);
 
@@ -47,7 +47,7 @@ impl Waiting {
 }
 
 impl Store {
-    /// Claims work that is due and that nobody else has, at most `at_most` pieces of it.
+    /// Claims at most `at_most` pieces of due and unclaimed work.
     pub async fn claim(&self, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<Claim>> {
         if let Claims::InMemory(leases) = &self.claims {
             leases.drop_ended(lease);
@@ -63,9 +63,9 @@ impl Store {
         Ok(claimed.into_iter().map(|(_, claim)| claim).collect())
     }
 
-    /// The first pieces of work of a cell that are due and that nobody has.
+    /// The first pieces of due and unclaimed work of a cell.
     async fn free_in(&self, cell: Cell, queue: Queue, lease: &Lease, at_most: usize) -> Result<Vec<(Cell, Candidate)>> {
-        // Before the look: what is committed meanwhile is looked for again.
+        // Read this before looking: then a commit during the look causes another look.
         let newest = self.bytes.newest(cell).await?;
         if self.looks.is_vain(cell.0, queue, newest, lease.now) {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl Store {
                 free.push((cell, candidate));
             }
         }
-        // What somebody has is looked at again: a lease ends without a commit.
+        // If work is claimed, look again next time: a lease ends without a commit.
         if let Some(newest) = newest.filter(|_| held.is_none()) {
             let until = due_after(self.in_cell(cell), queue, lease.now).await?;
             self.looks.note(cell.0, queue, newest, until);
@@ -100,7 +100,7 @@ impl Store {
         Ok(free)
     }
 
-    /// The work of a queue that somebody has.
+    /// The claimed work of a queue.
     async fn held_in(&self, cell: Cell, queue: Queue, lease: &Lease) -> Result<HashSet<Work>> {
         if let Claims::InMemory(leases) = &self.claims {
             return Ok(leases.running(lease));
@@ -133,7 +133,7 @@ impl Store {
         claimed.await.map_err(store_error)
     }
 
-    /// Claims an endpoint's lane; `None` if its outbox is empty or somebody has it.
+    /// Claims an endpoint's lane; `None` if its outbox is empty or the lane is claimed.
     pub async fn claim_lane(&self, endpoint: &WebhookId, lease: &Lease) -> Result<Option<Claim>> {
         let (key, work) = (keys::lane(endpoint), Work::Lane(endpoint.clone()));
         let epoch = match &self.claims {
@@ -152,7 +152,8 @@ impl Store {
         claimed.await.map_err(store_error)
     }
 
-    /// Drops leases that ended before a time, at most as many in each cell: the server that had one died when its work was done.
+    /// Drops leases that ended before a time, at most `at_most` in each cell. Such a lease stays if its server dies when the
+    /// work is done.
     pub(super) async fn drop_ended_leases(&self, before: Timestamp, at_most: usize) -> Result<()> {
         if let Claims::InMemory(_) = self.claims {
             return Ok(());
@@ -226,7 +227,7 @@ impl Store {
     }
 }
 
-/// What was found. An error counts if nothing was: the next call meets it again.
+/// Joins what was found. Returns an error only if nothing was found: the next call meets it again.
 fn succeeded<T>(each: Vec<Result<Vec<T>>>, failed: &mut Option<StoreError>) -> Result<Vec<T>> {
     let mut all = Vec::new();
     for found in each {
@@ -246,7 +247,7 @@ fn by_cell<T>(each: impl IntoIterator<Item = (Cell, T)>) -> BTreeMap<Cell, Vec<T
     cells
 }
 
-/// Claims pieces of work in their order. A later one of a payment waits while somebody has an earlier one.
+/// Claims pieces of work in their order. A later piece of a payment waits while an earlier one is claimed.
 fn claim_each<E>(
     free: &[Candidate],
     mut claim: impl FnMut(&Work) -> Result<Option<Claim>, E>,
@@ -316,13 +317,13 @@ mod tests {
     use super::keys;
 
     #[tokio::test]
-    async fn a_lease_on_work_that_is_done_is_dropped_when_it_has_ended() {
+    async fn an_ended_lease_on_finished_work_is_dropped() {
         let store = MemoryStore::default();
         let lane = keys::lane(&"wh_1".parse().unwrap());
         store.bytes.set(&lane, Vec::new());
         let at = |seconds| Timestamp::UNIX_EPOCH.plus_seconds(seconds);
         let claims = store.claim(Queue::Lanes, &Lease::new(at(0), 10), 9).await.unwrap();
-        // Its server dies when the lane is done.
+        // The server dies when the lane's work is done.
         store.bytes.lose(&lane);
         let key = keys::lease_on(&claims[0].work);
         for (before, is_there) in [(10, true), (11, false)] {

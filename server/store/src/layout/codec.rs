@@ -1,4 +1,4 @@
-//! How entries are written: numbers of few bytes, and values with their lengths.
+//! Encodes entries: numbers in few bytes, and values with their lengths.
 
 /// Writes a number in as few bytes as it needs.
 pub(super) fn push_number(out: &mut Vec<u8>, mut number: u128) {
@@ -19,7 +19,7 @@ pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads what was written. Each read is `None` if the bytes are no such thing.
+/// Reads encoded values. Each method returns `None` if the bytes do not fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'b>(pub(super) &'b [u8]);
 
@@ -67,11 +67,11 @@ pub(super) fn items(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// What stands before a UUID that ends in its developer's slot.
+/// The byte before a UUID that ends in its developer's slot.
 const SHORT: u8 = 0;
-/// The same, of an id that begins with `test_`.
+/// The same, for an id that begins with `test_`.
 const SHORT_TEST: u8 = 1;
-/// Before the text of any other id.
+/// The byte before the text of any other id.
 const LONG: u8 = 2;
 /// The hex digits of a UUID and of a slot.
 const DIGITS: usize = 35;
@@ -118,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(numbers in prop::collection::vec(any::<i128>(), 0..8), bytes in any::<Vec<u8>>()) {
+        fn values_are_decoded_as_encoded(numbers in prop::collection::vec(any::<i128>(), 0..8), bytes in any::<Vec<u8>>()) {
             let mut out = Vec::new();
             for number in &numbers {
                 push_signed(&mut out, *number);
@@ -135,14 +135,14 @@ mod tests {
         }
 
         #[test]
-        fn damage_is_read_without_a_panic(bytes in any::<Vec<u8>>()) {
+        fn decoding_damaged_bytes_does_not_panic(bytes in any::<Vec<u8>>()) {
             let mut reader = Reader(&bytes);
             while reader.signed().is_some() && reader.bytes().is_some() && reader.text().is_some() {}
             items(&bytes).for_each(|item| drop(unpack::<PaymentId>("pay_", item)));
         }
 
         #[test]
-        fn an_id_is_unpacked_as_it_was(id in "(test_)?(pay_)?([0-9a-f]{35}|[0-9A-Za-z_-]{1,40})") {
+        fn an_id_is_unpacked_as_it_was_packed(id in "(test_)?(pay_)?([0-9a-f]{35}|[0-9A-Za-z_-]{1,40})") {
             let packed = pack("pay_", &id);
             let unpacked: PaymentId = unpack("pay_", &packed).unwrap();
             prop_assert_eq!(unpacked.as_str(), id);

@@ -1,4 +1,4 @@
-//! The record of a delivery. It names its event, which holds the payload, so that an event is stored once however many endpoints
+//! The record of a delivery. It names its event, which holds the payload, so an event is stored once however many endpoints
 //! get it.
 
 use payments_core::{DeliveryId, Envelope, RawJson};
@@ -55,7 +55,7 @@ impl Record for StoredDelivery {
             entries.push(gauge("waiting".to_owned()));
         }
         if outgoing.is_in_outbox() {
-            // When a further attempt was due, in milliseconds. A first one is due at once.
+            // The value is the time at which a further attempt became due, in milliseconds. A first attempt is due at once.
             let value = outgoing.retry_at().map_or_else(Vec::new, |at| at.as_millis().to_string().into_bytes());
             entries.push(Entry::Key { key: keys::outbox(&delivery.webhook_id, &delivery.id), value });
             entries.push(Entry::Lane { scope: outgoing.scope(), endpoint: delivery.webhook_id.clone() });
@@ -68,7 +68,7 @@ impl Record for StoredDelivery {
     }
 }
 
-/// A delivery with the payload that its event has, which is one of these.
+/// A delivery with the payload of its event, which is one of `events`.
 pub(super) fn with_payload(mut outgoing: Outgoing, events: &[WholeEvent]) -> Result<Outgoing, StoreError> {
     let Some(id) = &outgoing.event else { return Ok(outgoing) };
     let key = keys::delivery(&outgoing.delivery.id);
@@ -79,7 +79,7 @@ pub(super) fn with_payload(mut outgoing: Outgoing, events: &[WholeEvent]) -> Res
     Ok(outgoing)
 }
 
-/// The deliveries of these ids that are there, with their payloads, in the order of the ids.
+/// The existing deliveries of these ids, with their payloads, in the order of the ids.
 pub(super) async fn read(reads: Reads<'_>, ids: &[DeliveryId]) -> Result<Vec<Outgoing>, StoreError> {
     let keys = ids.iter().map(keys::delivery).collect();
     let stored: Vec<StoredDelivery> = reads.records(keys, |key, record| parse(key, &record)).await?;

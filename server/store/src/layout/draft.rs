@@ -1,4 +1,4 @@
-//! A change while it is decided: what it reads, and what it writes.
+//! A change while it is decided: its reads and its writes.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Draft<'v> {
     view: &'v mut dyn View,
     packs: bool,
-    /// The heads that it has read, which are written at the end.
+    /// The heads that the change has read. They are written at the end.
     heads: BTreeMap<Vec<u8>, Head>,
 }
 
@@ -70,7 +70,7 @@ impl<'v> Draft<'v> {
         Ok(list.tail(head).map_or(0, super::head::Tail::count))
     }
 
-    /// Puts a record in the place of another one with its key, or of none.
+    /// Writes a record over the one with its key, if there is one, and changes the entries.
     pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), CommitError> {
         let key = after.key();
         let text = after.text().map_err(|error| StoreError::corrupt(&key, error))?;
@@ -92,7 +92,7 @@ impl<'v> Draft<'v> {
             None => true,
         });
         before.into_iter().try_for_each(|entry| self.take(entry))?;
-        // In the order in which they stand: a list grows one position after the other.
+        // Keep their order: a list grows one position after the other.
         after.into_iter().try_for_each(|entry| self.add(entry))
     }
 
@@ -123,7 +123,7 @@ impl<'v> Draft<'v> {
                         *totals += added;
                         return Ok(());
                     }
-                    // It counts in the key of its own day.
+                    // An earlier day has a key of its own.
                     Some((last, _)) if *last > day => Some((day, added)),
                     _ => head.days.insert(currency, (day, added)),
                 };
@@ -211,7 +211,7 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    /// Moves the bits of payments whose chunk of the list is full from the head to blocks.
+    /// Moves bits from the head to blocks: those of the payments of a full chunk.
     fn move_windows(&mut self, scope: &Scope, chunk: u64) -> Result<(), CommitError> {
         let windows = std::mem::take(&mut self.head(&keys::head_of_scope(scope))?.windows);
         for (status, window) in windows {

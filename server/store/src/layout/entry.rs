@@ -1,7 +1,7 @@
-//! Entries: what follows from records.
+//! Entries follow from records.
 //!
-//! One function for each kind of record says which entries it has. A commit applies the difference between those before and
-//! those after it, a check compares, and a migration builds them again.
+//! One function for each kind of record says which entries it has. A commit applies the difference between the entries before
+//! and after it, `check` compares them, and a migration builds them again.
 
 use payments_core::{Currency, Day, Status, Timestamp, WebhookId};
 
@@ -13,19 +13,19 @@ use crate::domain::{DayTotals, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// A key of its own.
+    /// A value under a key of its own.
     Key { key: Vec<u8>, value: Vec<u8> },
     /// An owner under a time in an index.
     At { index: TimeIndex, time: Timestamp, owner: Vec<u8> },
     /// An addition to a sum of a head.
     Sum { head: Vec<u8>, name: String, amount: i128 },
-    /// The item at a position of a list. It stays.
+    /// The item at a position of a list. It is never removed.
     Item { list: List, position: u64, item: Vec<u8> },
-    /// The bit of a payment, by its position, among those of its status.
+    /// The bit of a payment, at its position, in the bitmap of its status.
     Bit { scope: Scope, status: Status, position: u64 },
-    /// A payment, by its position, among those that a value finds. It stays.
+    /// The position of a payment in the list of a lookup value. It is never removed.
     Found { list: List, position: u64 },
-    /// An addition to the totals of a day, counted from 1970. It stays.
+    /// An addition to the totals of a day, counted from 1970. It is never removed.
     Day { scope: Scope, currency: Currency, day: u32, added: DayTotals },
     /// A pending delivery in the lane of an endpoint.
     Lane { scope: Scope, endpoint: WebhookId },
@@ -59,7 +59,7 @@ pub(super) fn key_alone(key: Vec<u8>) -> Entry {
     Entry::Key { key, value: Vec::new() }
 }
 
-/// An addition to what all developers of a cell add up to.
+/// Adds one to a count over all developers of a cell.
 pub(super) fn gauge(name: String) -> Entry {
     Entry::Sum { head: keys::gauges(), name, amount: 1 }
 }

@@ -1,5 +1,5 @@
-//! The record of an event. While its data is the payment as it stands, the payment's record holds the data; the payment's next
-//! change writes the data out first.
+//! The record of an event. Its data is the payment of that moment. Until the payment changes, only the payment's record holds
+//! the data. The payment's next change first writes the data to the event.
 
 use payments_core::{Currency, EventId, EventKind, LedgerAccount, PaymentId, Posting, RawJson, Timestamp, WebhookId};
 use serde::{Deserialize, Serialize};
@@ -23,21 +23,21 @@ pub(super) struct StoredEvent {
     pub(super) created_at: Timestamp,
     pub(super) scope: Scope,
     pub(super) payment: PaymentId,
-    /// The version of its payment.
+    /// The version of its payment when it happened.
     pub(super) version: u64,
-    /// Missing while it is the payment of this version.
+    /// Missing while the payment's record still has this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<RawJson>,
     /// Its position in the list of its scope's events.
     pub(super) position: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) money: Option<StoredMoney>,
-    /// How far it is fanned out, until that is finished.
+    /// The progress of fan-out, until it is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pending: Option<Pending>,
 }
 
-/// What an event adds to the ledger.
+/// The postings of an event, and the balances after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredMoney {
     pub(super) currency: Currency,
@@ -115,7 +115,7 @@ impl Record for StoredEvent {
     }
 }
 
-/// The sum of a scope that is the balance of an account.
+/// The name of the sum that is the balance of an account.
 pub(super) fn balance_of(currency: Currency, account: LedgerAccount) -> String {
     let account = match account {
         LedgerAccount::GatewayClearing => "gateway_clearing",
@@ -125,12 +125,12 @@ pub(super) fn balance_of(currency: Currency, account: LedgerAccount) -> String {
     format!("balance.{currency}.{account}")
 }
 
-/// The sum of a scope that is the gross amount of all payments ever paid.
+/// The name of the sum that is the gross amount of all payments ever paid.
 pub(super) fn volume_in(currency: Currency) -> String {
     format!("volume.{currency}")
 }
 
-/// The sum of a scope that counts the payments ever paid.
+/// The name of the sum that counts the payments ever paid.
 pub(super) fn paid_in(currency: Currency) -> String {
     format!("paid.{currency}")
 }
@@ -140,10 +140,10 @@ pub(super) struct WholeEvent {
     pub(super) data: RawJson,
 }
 
-/// How often events are read whose payments change meanwhile.
+/// How often to read events whose payments change meanwhile.
 const READINGS: usize = 16;
 
-/// The events of these ids with their data, in the order of the ids. Leaves out events that are not there.
+/// The events of these ids with their data, in the order of the ids. Leaves out missing events.
 pub(super) async fn whole_events(reads: Reads<'_>, ids: &[EventId]) -> Result<Vec<WholeEvent>, StoreError> {
     let mut found: Vec<(usize, WholeEvent)> = Vec::new();
     let mut wanted: Vec<(usize, EventId)> = ids.iter().cloned().enumerate().collect();
@@ -168,7 +168,7 @@ pub(super) async fn whole_events(reads: Reads<'_>, ids: &[EventId]) -> Result<Ve
             let payment = StoredPayment::parse(&key, &payment.ok_or_else(missing)?)?;
             match payment.data_of(&event.id) {
                 Some(data) => found.push((nth, WholeEvent { event, data })),
-                // It has changed meanwhile, and the event was written out before.
+                // The payment has changed meanwhile, so now the event has its data: read it again.
                 None => wanted.push((nth, event.id)),
             }
         }

@@ -1,4 +1,4 @@
-//! The head of lists and sums: what most commits of a scope, or of an endpoint, change, in one entry.
+//! The head of lists and sums: one entry with everything that most commits of a scope, or of an endpoint, change.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ pub(super) const CHUNK: u64 = 32;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Those that are not zero.
+    /// The sums that are not zero.
     pub(super) sums: BTreeMap<String, i128>,
     pub(super) lists: BTreeMap<String, Tail>,
-    /// Of each status, the bits of the payments in the tail of their list.
+    /// For each status, the bits of the payments in the tail of their list.
     pub(super) windows: BTreeMap<String, u32>,
-    /// Of each currency, the last day on which a payment was created, counted from 1970.
+    /// For each currency, the last day on which a payment was created, counted from 1970, and its totals.
     pub(super) days: BTreeMap<Currency, (u32, DayTotals)>,
 }
 
@@ -57,7 +57,7 @@ impl Head {
         self.sums.get(name).copied().unwrap_or_default()
     }
 
-    /// Adds to a sum, and returns what it is then.
+    /// Adds to a sum, and returns the new sum.
     pub(super) fn add(&mut self, name: String, amount: i128) -> i128 {
         let sum = self.sum(&name) + amount;
         if sum == 0 {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_as_it_was_written_and_damage_is_seen() {
+    fn a_head_is_read_as_it_was_written_and_damage_is_noticed() {
         let mut head = Head::default();
         assert_eq!(Head::decode(&head.encode()), Some(Head::default()));
         assert_eq!((head.add("a".into(), 7), head.add("b".into(), -9), head.add("a".into(), -7)), (7, -9, 0));

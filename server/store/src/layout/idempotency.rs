@@ -15,7 +15,7 @@ use crate::{
     domain::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse},
 };
 
-/// A response as it is stored: its body, or the event that has the same data.
+/// A response as it is stored: with its body, or with the event whose data is the body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptResponse {
     pub(super) fingerprint: String,
@@ -66,7 +66,7 @@ impl Record for ClaimOn {
 }
 
 impl KeptResponse {
-    /// The response, with the data of its event if that is the body.
+    /// The response with its body. `data` is the data of its event, if it names one.
     fn whole(self, at: &[u8], data: Option<RawJson>) -> Result<StoredResponse, StoreError> {
         let Self { fingerprint, created_at, body, .. } = self;
         let missing = || StoreError::corrupt(at, "it has no body, and names no event that has it");
@@ -124,7 +124,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Ends the claim on a key whose response is stored. Pruning may have removed it already.
+    /// Ends the claim on a key whose response is stored. Pruning may have removed the claim already.
     fn end_claim(&mut self, key: &IdempotencyKey, end: &ClaimEnd) -> Result<(), CommitError> {
         if *end == ClaimEnd::NotClaimed {
             return Ok(());

@@ -1,4 +1,4 @@
-//! API keys that were parsed before. Each request has one, and most requests have the same few.
+//! A cache of parsed API keys. Each request has a key, and most have one of the same few.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -28,8 +28,8 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Whether what was read at this moment counts at another one: nothing was committed since, or others may have committed a
-    /// moment ago.
+    /// Whether a record that was read at this moment still counts `now`: nothing was committed since, or, if other processes
+    /// may commit, it was read just now.
     fn counts_at(self, now: Self) -> bool {
         match (self.commit, now.commit) {
             (Some(read), Some(now)) => read == now,
@@ -46,7 +46,7 @@ struct Parsed {
 }
 
 impl KeyCache {
-    /// A key that was read before. One that is not here may exist.
+    /// A cached key. A key that is not cached may exist.
     pub(super) fn get(&self, hash: &KeyHash, now: Moment) -> Option<Arc<ApiKey>> {
         let parsed = self.lock();
         parsed.get(hash).filter(|parsed| parsed.read.counts_at(now)).map(|parsed| Arc::clone(&parsed.key))
@@ -67,7 +67,7 @@ impl KeyCache {
         Ok(key)
     }
 
-    /// Forgets a key that this server changes.
+    /// Removes a key that this server changes.
     pub(super) fn remove(&self, hash: &KeyHash) {
         self.lock().remove(hash);
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_parsed_again_when_its_record_has_changed_and_never_more_keys_are_kept_than_there_is_room_for() {
+    fn a_key_is_parsed_again_when_its_record_has_changed_and_the_number_of_keys_is_bounded() {
         let (cache, hash) = (KeyCache::default(), KeyHash::of("sk_test_1"));
         assert!(cache.get(&hash, after(1)).is_none());
         let first = cache.parse(&hash, record("1111"), after(1)).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_commit_a_key_is_kept_for_less_than_a_second() {
+    fn if_other_processes_commit_a_key_is_cached_for_less_than_a_second() {
         let (cache, hash, at) = (KeyCache::default(), KeyHash::of("sk_test_1"), Instant::now());
         let since = |millis| Moment { commit: None, at: at + Duration::from_millis(millis) };
         cache.parse(&hash, record("1111"), since(0)).unwrap();

@@ -1,6 +1,6 @@
 //! The key of each value.
 //!
-//! A key is text, but for a number or a digest at its end. Identifiers hold no `/`, so the parts of a key cannot run together.
+//! A key is text, except for a number or a digest at its end. Ids contain no `/`, so the parts of a key stay apart.
 
 use std::{fmt, ops::Range, str::FromStr};
 
@@ -25,7 +25,7 @@ macro_rules! keys {
     };
 }
 
-/// The key of these parts. Most requests make many, so it is made without a formatter.
+/// Joins the parts of a key. It uses no formatter, because most requests make many keys.
 fn key(table: Table, home: &[u8; CELL.len()], parts: &[&str]) -> Vec<u8> {
     let mut key = Vec::with_capacity(home.len() + 1 + parts.iter().map(|part| part.len()).sum::<usize>());
     key.extend_from_slice(home);
@@ -41,7 +41,7 @@ fn home(slot: Slot) -> [u8; CELL.len()] {
 
 keys! { Record
     workspace(id: &WorkspaceId) of home(id.slot()) => "workspace/", id;
-    /// Before the ids of a developer's apps.
+    /// The prefix of a developer's apps.
     apps_of(developer: &DeveloperId) of home(developer.slot()) => "app/", developer, "/";
     app(developer: &DeveloperId, id: &AppId) of home(developer.slot()) => "app/", developer, "/", id;
     gateway_token(name: &str) of home(Slot::FIRST) => "gateway-token/", name;
@@ -57,72 +57,72 @@ keys! { Record
 keys! { Entry
     /// Holds the id of a developer's workspace.
     workspace_of(developer: &DeveloperId) of home(developer.slot()) => "workspace-of/", developer;
-    /// Before the ids of a workspace's API keys.
+    /// The prefix of a workspace's API keys.
     api_keys_of(workspace: &WorkspaceId) of home(workspace.slot()) => "api-key-of/", workspace, "/";
     /// Holds the hash of an API key.
     api_key_of(workspace: &WorkspaceId, id: &KeyId) of home(workspace.slot()) => "api-key-of/", workspace, "/", id;
-    /// Before the ids of a scope's endpoints.
+    /// The prefix of a scope's endpoints.
     endpoints_of(scope: &Scope) of home(scope.developer_id.slot()) =>
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/";
     endpoint_of(scope: &Scope, id: &WebhookId) of home(scope.developer_id.slot()) =>
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
-    /// Heads the list of the deliveries of a payment's events.
+    /// The head of the list of the deliveries of a payment's events.
     deliveries_of(payment: &PaymentId) of home(payment.slot()) => "deliveries-of/", payment;
-    /// Before the numbers of the full chunks of a scope's list.
+    /// The prefix of the full chunks of a scope's list.
     chunks(scope: &Scope, name: &str) of home(scope.developer_id.slot()) =>
         "list/", scope.developer_id, "/", scope.environment.as_str(), "/", name, "/";
 }
 
 keys! { Hot
-    /// What most commits of a scope change.
+    /// The head that most commits of a scope change.
     head_of_scope(scope: &Scope) of home(scope.developer_id.slot()) =>
         "scope/", scope.developer_id, "/", scope.environment.as_str();
-    /// What the deliveries to an endpoint of a scope change.
+    /// The head that the deliveries to an endpoint change.
     head_of_endpoint(scope: &Scope, id: &WebhookId) of home(id.slot()) =>
         "endpoint/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
-    /// Before the earlier days of a scope and a currency.
+    /// The prefix of the earlier days of a scope and a currency.
     days(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) =>
         "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/";
     day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) =>
         "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
-    /// Before the numbers of a status's blocks.
+    /// The prefix of the blocks of a status bitmap.
     blocks(scope: &Scope, status: &Status) of home(scope.developer_id.slot()) =>
         "bitmap/", scope.developer_id, "/", scope.environment.as_str(), "/", status.as_str(), "/";
-    /// What all developers of a cell add up to.
+    /// The head of the counts over all developers of a cell.
     gauges() of *CELL => "gauges";
 }
 
 keys! { Entry
-    /// Before the ids of a cell's workspaces.
+    /// The prefix of a cell's workspaces.
     workspaces() of *CELL => "workspace/";
     workspace_in_cell(id: &WorkspaceId) of *CELL => "workspace/", id;
-    /// Before the pending events. Keys sort by age.
+    /// The prefix of the pending events, which sort by age.
     pending_events() of *CELL => "pending-event/";
     pending_event(id: &EventId) of *CELL => "pending-event/", id;
-    /// Before the endpoints that have pending deliveries.
+    /// The prefix of the lanes: the endpoints with pending deliveries.
     lanes() of *CELL => "lane/";
     lane(endpoint: &WebhookId) of *CELL => "lane/", endpoint;
-    /// Before an endpoint's pending deliveries.
+    /// The prefix of an endpoint's outbox.
     outbox_of(endpoint: &WebhookId) of *CELL => "outbox/", endpoint, "/";
     outbox(endpoint: &WebhookId, delivery: &DeliveryId) of *CELL => "outbox/", endpoint, "/", delivery;
-    /// Before the claims on work.
+    /// The prefix of all claims on work.
     all_leases() of *CELL => "lease/";
-    /// Before the claims on work of a queue.
+    /// The prefix of the claims on work of a queue.
     leases(queue: &str) of *CELL => "lease/", queue, "/";
     lease(queue: &str, id: &str) of *CELL => "lease/", queue, "/", id;
-    /// Before the payments whose refund needs manual settlement.
+    /// The prefix of the payments whose refund needs manual settlement.
     settlements() of *CELL => "settlement/";
     settlement(id: &PaymentId) of *CELL => "settlement/", id;
-    /// Before the payments that need manual review.
+    /// The prefix of the payments that need manual review.
     reviews() of *CELL => "review/";
     review(id: &PaymentId) of *CELL => "review/", id;
 }
 
-/// An index by time, of a whole cell. Behind its name stand the time and whose entry it is.
+/// A time index of a whole cell. After its name, a key has a time and the owner of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimeIndex {
     name: &'static str,
-    /// How many milliseconds one key may stand for.
+    /// How many milliseconds share one key.
     unit: u64,
 }
 
@@ -132,9 +132,9 @@ pub(super) const EXPIRIES: TimeIndex = TimeIndex { name: "expiry", unit: 2 };
 pub(super) const RESPONSES: TimeIndex = TimeIndex { name: "response-age", unit: 2 };
 /// Deliveries whose bodies are not redacted, by their age.
 pub(super) const BODIES: TimeIndex = TimeIndex { name: "body-age", unit: 2 };
-/// Payments whose gateway is to be asked.
+/// Payments, by the next query at their gateway.
 pub(super) const CHECKS: TimeIndex = TimeIndex { name: "gateway-check", unit: 1 };
-/// Deliveries that wait for their next attempt.
+/// Deliveries, by the next attempt that they wait for.
 pub(super) const RETRIES: TimeIndex = TimeIndex { name: "retry", unit: 1 };
 /// Claims on idempotency keys, by the end of their lease.
 pub(super) const CLAIMS: TimeIndex = TimeIndex { name: "claim-end", unit: 1 };
@@ -183,7 +183,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The scope of a name that begins with one.
+/// Reads the scope at the beginning of a name.
 pub(super) fn scope_of(name: &str) -> Option<Scope> {
     let mut parts = name.split('/');
     let developer_id = parts.next()?.parse().ok()?;
@@ -192,7 +192,7 @@ pub(super) fn scope_of(name: &str) -> Option<Scope> {
     Some(Scope { developer_id, environment })
 }
 
-/// Before the records of a kind in a slot.
+/// The prefix of the records of a kind in a slot.
 pub(super) fn records_of(slot: Slot, kind: &str) -> Vec<u8> {
     key(Table::Record, &home(slot), &[kind, "/"])
 }
@@ -237,7 +237,7 @@ fn of_idempotency(kind: &str, of: &IdempotencyKey) -> Vec<u8> {
     at
 }
 
-/// The idempotency key of the key of a response or a claim.
+/// The idempotency key in the key of a response or a claim.
 pub(super) fn idempotency_key(key: &[u8]) -> Option<IdempotencyKey> {
     let (text, digest) = key.split_last_chunk()?;
     let text = str::from_utf8(text).ok()?;
@@ -247,7 +247,7 @@ pub(super) fn idempotency_key(key: &[u8]) -> Option<IdempotencyKey> {
 /// How many bytes of a value's digest a key has.
 const VALUE_BYTES: usize = 16;
 
-/// Heads the list of the payments of a scope that a value finds. The digest hides the value and gives every key one length.
+/// The head of the list of a scope's payments with a lookup value. The digest hides the value and gives all keys one length.
 pub(super) fn found(scope: &Scope, lookup: &Lookup) -> Vec<u8> {
     let digest = Sha256::digest(format!("{} {}", lookup.kind.as_str(), lookup.value));
     let parts = ["found/", scope.developer_id.as_str(), "/", scope.environment.as_str(), "/"];
@@ -256,7 +256,7 @@ pub(super) fn found(scope: &Scope, lookup: &Lookup) -> Vec<u8> {
     at
 }
 
-/// The kind of a key: what stands between the home and the first `/`.
+/// The table of a key, and its kind: the text up to the first `/` after the table's character.
 pub(super) fn kind_of(key: &[u8]) -> Option<(Table, &str)> {
     let table = Table::of(key)?;
     let rest = key.get(CELL.len() + 1..)?;
@@ -264,7 +264,7 @@ pub(super) fn kind_of(key: &[u8]) -> Option<(Table, &str)> {
     Some((table, str::from_utf8(&rest[..end]).ok()?))
 }
 
-/// What stands behind the kind of a key, as text.
+/// The text after the kind of a key.
 pub(super) fn rest_of(key: &[u8]) -> Option<&str> {
     let rest = key.get(CELL.len() + 1..)?;
     let begin = rest.iter().position(|byte| *byte == b'/')? + 1;

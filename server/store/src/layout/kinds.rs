@@ -15,7 +15,7 @@ use crate::{
     domain::{App, Endpoint, LogPart, Workspace},
 };
 
-/// What follows from a stored record.
+/// The entries of a stored record.
 pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreError> {
     let unknown = || StoreError::corrupt(key, "its key is of no kind that this version writes");
     let (_, kind) = keys::kind_of(key).ok_or_else(unknown)?;

@@ -21,13 +21,13 @@ use crate::{
 /// Where a list is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct List {
-    /// The key of its head, which may be that of other lists too.
+    /// The key of its head. Other lists may have the same head.
     pub(super) head: Vec<u8>,
     /// Its name in the head.
     pub(super) name: &'static str,
-    /// Before the numbers of its full chunks.
+    /// The prefix of its full chunks.
     chunks: Vec<u8>,
-    /// The scope whose statuses have a bit for each item.
+    /// The scope whose status bitmaps have a bit for each item.
     pub(super) bits: Option<Scope>,
 }
 
@@ -62,7 +62,7 @@ impl List {
         Self::apart(keys::deliveries_of(payment), "deliveries")
     }
 
-    /// The positions of the payments that a value finds.
+    /// The positions of the payments with a lookup value.
     pub(super) fn found(scope: &Scope, lookup: &Lookup) -> Self {
         Self::apart(keys::found(scope, lookup), "found")
     }
@@ -95,7 +95,7 @@ pub(super) fn item_of_delivery(id: &DeliveryId) -> Vec<u8> {
     pack(DeliveryId::PREFIX, id.as_str())
 }
 
-/// A list as it was when its head was read. What is added meanwhile is behind its end.
+/// A list as it was when its head was read. Items that are added later are beyond its end.
 pub(super) struct ReadList<'r> {
     reads: Reads<'r>,
     list: List,
@@ -110,7 +110,7 @@ impl<'r> ReadList<'r> {
         Ok(Self::of(reads, list, &head))
     }
 
-    /// The list whose head was read.
+    /// The list of a head that was read.
     pub(super) fn of(reads: Reads<'r>, list: List, head: &Head) -> Self {
         let tail = list.tail(head).cloned().unwrap_or_default();
         Self { reads, list, tail, chunk: None }
@@ -147,8 +147,8 @@ impl<'r> ReadList<'r> {
         Ok(found)
     }
 
-    /// The first chunk whose first item was made at a time or later. Items stand in nearly the order of their times: the
-    /// caller allows for the rest.
+    /// The first chunk whose first item was made at `time` or later. Items are only nearly in the order of their times, which
+    /// the caller allows for.
     pub(super) async fn first_chunk_since<I: FromStr>(
         &mut self,
         prefix: &str,

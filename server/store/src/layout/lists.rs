@@ -1,4 +1,4 @@
-//! Reads lists of events, transactions and deliveries: pages, and parts from a place on.
+//! Reads lists of events, transactions and deliveries: pages, and parts that begin at an item or a time.
 
 use std::str::FromStr;
 
@@ -26,7 +26,7 @@ pub(super) fn ids<I: FromStr>(prefix: &str, items: &[Vec<u8>]) -> Vec<I> {
     items.iter().filter_map(|item| unpack(prefix, item)).collect()
 }
 
-/// Makes a page of what it shows.
+/// Makes a page of these items.
 pub(super) fn page_of<T>(items: Vec<T>, total: u64, request: PageRequest) -> Page<T> {
     Page { items, total, page: request.page(), limit: request.limit(), unknown: UnknownFields::new() }
 }
@@ -38,7 +38,7 @@ pub(super) fn positions_of(total: u64, request: PageRequest) -> Vec<u64> {
 }
 
 impl Store {
-    /// At most `at_most` entries of the list of a scope's events; `None` if it has no such event to begin after.
+    /// At most `at_most` entries of the list of a scope's events; `None` if the event to begin after is not in it.
     pub async fn events(&self, scope: &Scope, from: &EventsFrom, at_most: usize) -> Result<Option<Vec<EventEntry>>> {
         let reads = self.of_scope(scope);
         let mut list = ReadList::open(reads, List::events(scope)).await?;
@@ -48,7 +48,7 @@ impl Store {
                 Some(event) => event.position + 1,
                 None => return Ok(None),
             },
-            // No later event of an earlier chunk is missed.
+            // Begin early enough to miss no event of this time in an earlier chunk.
             EventsFrom::Time(time) => {
                 let since = earliest_in_list(*time);
                 list.first_chunk_since(EventId::PREFIX, EventId::created_at, since).await?.saturating_sub(1) * CHUNK
@@ -59,8 +59,8 @@ impl Store {
         Ok(Some(events.iter().map(StoredEvent::entry).collect()))
     }
 
-    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if it has no such event to begin
-    /// with.
+    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if the event to begin with is
+    /// not in it.
     pub async fn transactions(
         &self,
         scope: &Scope,

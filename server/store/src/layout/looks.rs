@@ -1,4 +1,4 @@
-//! Looks for work that found nothing: they need not be repeated while nobody commits and nothing becomes due.
+//! Remembers looks for work that found none. They need not be repeated until somebody commits or work becomes due.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ pub(super) struct Looks(Mutex<HashMap<(u16, Queue), Look>>);
 
 #[derive(Clone, Copy)]
 struct Look {
-    /// The newest commit before it.
+    /// The newest commit before the look.
     newest: Batch,
-    /// When work that was there becomes due.
+    /// When the first work that was not due becomes due.
     until: Option<Timestamp>,
 }
 
@@ -27,7 +27,7 @@ impl Looks {
         look.newest == newest && look.until.is_none_or(|until| now < until)
     }
 
-    /// Notes that a look found nothing.
+    /// Records that a look found nothing.
     pub(super) fn note(&self, cell: u16, queue: Queue, newest: Batch, until: Option<Timestamp>) {
         self.0.lock().insert((cell, queue), Look { newest, until });
     }

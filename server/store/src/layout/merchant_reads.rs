@@ -1,4 +1,4 @@
-//! Reads what merchants and the operator have: keys, workspaces, apps, endpoints, tokens, logs.
+//! Reads the records of merchants and of the operator: keys, workspaces, apps, endpoints, tokens, logs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
 impl Store {
     /// The API key with this hash, revoked or not.
     pub async fn api_key(&self, hash: &KeyHash) -> Result<Option<Arc<ApiKey>>> {
-        // Before the reading: a key that changes meanwhile is read again.
+        // Taken before the read, so that a key that changes meanwhile is read again.
         let now = Moment { commit: self.bytes.last_commit(), at: Instant::now() };
         if let Some(key) = self.keys.get(hash, now) {
             return Ok(Some(key));

@@ -13,7 +13,7 @@ pub(super) trait Versioned {
     fn version(&self) -> u64;
 }
 
-/// Defines records that are their own JSON.
+/// Defines records that are stored as their JSON.
 macro_rules! records {
     ($(|$it:ident: $type:ty| $key:expr, $json:expr, $version:expr => $entries:expr;)+) => {
         $(
@@ -72,5 +72,5 @@ records! {
     |it: Migration| keys::migration(), it, it.version => Vec::new();
 }
 
-/// The sum of a scope that counts its endpoints.
+/// The name of the sum that counts a scope's endpoints.
 pub(super) const ENDPOINTS: &str = "endpoints";

@@ -53,7 +53,7 @@ use super::{
 use crate::bytes::Memory;
 use crate::domain::Scope;
 
-/// The records of the server, and the work that waits.
+/// The server's records and waiting work.
 pub struct Store {
     bytes: Arc<dyn Bytes>,
     claims: Claims,
@@ -82,8 +82,8 @@ impl Store {
         Reads::new(&*self.bytes, cell)
     }
 
-    /// Commits everything that `decide` writes, or nothing if it refuses. It may run again. A crash may take a commit that is
-    /// not synced.
+    /// Commits all writes of `decide`, or none if it refuses. `decide` may run again. A crash may undo a commit that is not
+    /// synced.
     async fn decide<T: Send + 'static>(
         &self,
         cell: Cell,
@@ -111,7 +111,7 @@ impl<B: Bytes> Placed<B> {
         Self { store: Arc::new(Store::new(Arc::clone(&bytes) as _, claims)), bytes }
     }
 
-    /// The store. The place stays open while anybody has it.
+    /// The store. The place stays open while anybody has the store.
     pub fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
@@ -135,7 +135,7 @@ impl<B> Deref for Placed<B> {
     }
 }
 
-/// What came of a decision, once it has run.
+/// The outcome of a decision, once it has run.
 type Outcome<T> = Arc<Mutex<Option<Result<T, Conflict>>>>;
 
 /// A decision over a view, and where it leaves its outcome.
@@ -167,7 +167,7 @@ fn outcome_of<T>(outcome: &Outcome<T>) -> Result<T, CommitError> {
     Ok(outcome.ok_or(StoreError::Stopped)??)
 }
 
-/// The error of a change that has no condition.
+/// The error of a change without conditions.
 fn store_error(error: CommitError) -> StoreError {
     match error {
         CommitError::Store(error) => error,
@@ -175,17 +175,18 @@ fn store_error(error: CommitError) -> StoreError {
     }
 }
 
-/// Whether a key is of a value of the layout, and not of the state of its place.
+/// Whether a key belongs to the layout, not to the state of its place.
 pub fn is_value(key: &[u8]) -> bool {
     keys::kind_of(key).is_some()
 }
 
-/// The kind of the record of a key; `None` if it is of no record.
+/// The kind of record under a key; `None` if it is no key of a record.
 pub fn record_kind(key: &[u8]) -> Option<&str> {
     keys::kind_of(key).filter(|(table, _)| *table == Table::Record).map(|(_, kind)| kind)
 }
 
-/// A key for people: the kind of its record and what stands behind, or all of it. Other bytes than text are escaped.
+/// A key for people: the kind of a record and the rest of its key, or any other key as a whole. Bytes that are not text are
+/// escaped.
 pub fn name_of(key: &[u8]) -> String {
     match record_kind(key) {
         Some(kind) => {
@@ -196,7 +197,7 @@ pub fn name_of(key: &[u8]) -> String {
     }
 }
 
-/// Whether a key is of the record of a payment.
+/// Whether a key is that of a payment's record.
 pub fn is_payment(key: &[u8]) -> bool {
     keys::kind_of(key) == Some((Table::Record, "payment"))
 }
@@ -219,7 +220,7 @@ impl MemoryStore {
         self.bytes.lose(&keys::delivery(id));
     }
 
-    /// The next commits fail, as on a full disk.
+    /// Makes the next `commits` commits fail, as on a full disk.
     pub fn fail_commits(&self, commits: u32) {
         self.bytes.fail_commits(commits);
     }

@@ -1,6 +1,6 @@
 //! Moves the values of a store into another one.
 //!
-//! All that a slot has is moved as it is. What a cell has of all its slots follows from their records, and is built again.
+//! The values of a slot are moved unchanged. A cell's own entries follow from the records of its slots, and are built again.
 
 use payments_core::Slot;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Store {
-    /// The first values of a slot that has some, strictly after a key, at most `at_most`. They come in the order of their keys.
+    /// At most `at_most` values strictly after a key, in the order of their keys. All are of one slot.
     pub(super) async fn read_values_after(&self, after: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>> {
         let first = after.map(|after| [after, &[0]].concat()).unwrap_or_default();
         for slot in Slot::all() {
@@ -21,7 +21,7 @@ impl Store {
                     continue;
                 }
                 range.start = range.start.max(first.clone());
-                // One more, since how far a migration came is not moved.
+                // Read one more, because the progress of a migration is not moved.
                 let mut found = self.of(slot).range(range, at_most.saturating_add(1)).await?;
                 found.retain(|(key, _)| *key != keys::migration());
                 found.truncate(at_most);
@@ -33,7 +33,7 @@ impl Store {
         Ok(Vec::new())
     }
 
-    /// Takes in values of one slot of another store, but those that are there.
+    /// Adds values of one slot of another store, except those that are here already.
     pub async fn take_in(&self, values: Vec<KeyValue>) -> Result<()> {
         let Some(slot) = values.first().and_then(|(key, _)| keys::slot_of(key)) else { return Ok(()) };
         let cell = self.bytes.cell_of(slot);
@@ -55,7 +55,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Adds what a cell has of all its slots.
+    /// Adds an entry of the cell's own.
     fn add_to_cell(&mut self, entry: Entry) -> Result<(), CommitError> {
         match entry {
             Entry::Key { ref key, .. } | Entry::Sum { head: ref key, .. } if key.starts_with(CELL) => self.add(entry),

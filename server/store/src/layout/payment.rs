@@ -1,5 +1,5 @@
-//! The record of a payment: its scope, the payment byte for byte as the API serves it, and the rest of its session. A get finds
-//! its answer without parsing any JSON.
+//! The record of a payment: its scope, the payment byte for byte as the API serves it, and the rest of its session. A read
+//! finds the payment without parsing any JSON.
 
 use std::borrow::Cow;
 
@@ -20,11 +20,12 @@ use crate::{
     },
 };
 
-/// Before the scope.
+/// The text before the scope.
 const BEGIN: &str = r#"{"scope":""#;
-/// Between the scope and the payment, which begins on a line of its own.
+/// The text between the scope and the payment, which begins on a line of its own.
 const PAYMENT: &str = "\",\"payment\":\n";
-/// Between the payment and the rest, which is the last line: it has no line break, as a merchant's metadata may.
+/// The text between the payment and the rest. The rest is the last line: it has no line break, while a merchant's metadata
+/// may have some.
 const REST: &str = "\n,\"session\":";
 
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ pub(super) struct StoredPayment<'s> {
     pub(super) is_data: bool,
 }
 
-/// What stands behind the payment.
+/// The part of the record after the payment.
 #[derive(Serialize, Deserialize)]
 struct Rest<'s> {
     position: u64,
@@ -84,7 +85,7 @@ impl<'r> Parts<'r> {
     }
 }
 
-/// The payment of a record as the API serves it, if it is of a scope. Keeps the record's memory.
+/// The payment of a record as the API serves it, if it is of `scope`. Reuses the record's memory.
 pub(super) fn served(key: &[u8], record: Vec<u8>, scope: &Scope) -> Result<Option<PaymentJson>, StoreError> {
     let mut text = String::from_utf8(record).map_err(|error| StoreError::corrupt(key, error))?;
     let parts = parts_of(key, &text)?;
@@ -223,7 +224,7 @@ impl Record for StoredPayment<'_> {
     }
 }
 
-/// The sum of a scope that counts the payments of a status.
+/// The name of the sum that counts the payments of a status.
 pub(super) fn count_of(status: &payments_core::Status) -> String {
     format!("payments.{status}")
 }

@@ -1,4 +1,4 @@
-//! Reads the list of a scope's payments: all of them, those of a status, or those that a value finds.
+//! Reads the list of a scope's payments: all of them, those of a status, or those with a lookup value.
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -47,7 +47,7 @@ impl Store {
         Ok(page_of(items, total, request))
     }
 
-    /// At most `at_most` of a scope's payments, newest first. Fewer are the rest.
+    /// At most `at_most` of a scope's payments, newest first. If there are fewer, no more follow.
     pub async fn payments_from(
         &self,
         scope: &Scope,
@@ -90,7 +90,7 @@ async fn served(reads: Reads<'_>, scope: &Scope, ids: &[PaymentId]) -> Result<Ve
     Ok(found)
 }
 
-/// The positions of the list that a part may have.
+/// The range of the list's positions that a part may have.
 async fn positions_within(
     reads: Reads<'_>,
     list: &mut ReadList<'_>,
@@ -120,7 +120,7 @@ enum Positions<'r> {
 }
 
 impl Positions<'_> {
-    /// The next positions, at most `at_most`. None means that there are no more.
+    /// The next positions, at most `at_most`. If there are none, no more follow.
     async fn next(&mut self, at_most: usize) -> Result<Vec<u64>> {
         match self {
             Self::All(within) => {
@@ -137,10 +137,10 @@ impl Positions<'_> {
 
 /// The set bits of a status within a range, highest first.
 struct SetBits<'r> {
-    /// Those of the payments in the tail of their list, then those of the block that was read last.
+    /// The bits of payments in the tail of their list, then those of the block that was read last.
     next: VecDeque<u64>,
     blocks: Scan<'r>,
-    /// Which positions of the blocks count.
+    /// The positions that count.
     within: Range<u64>,
 }
 
@@ -173,7 +173,7 @@ impl<'r> SetBits<'r> {
                 continue;
             }
             let Some((key, block)) = self.blocks.next().await? else { break };
-            // A whole block is passed by its count.
+            // A whole block is skipped by its count.
             let number = keys::number_of(&key).unwrap_or_default();
             let is_within = number * bits::BLOCK >= self.within.start && (number + 1) * bits::BLOCK <= self.within.end;
             let count = bits::count(&block);
@@ -187,7 +187,7 @@ impl<'r> SetBits<'r> {
     }
 }
 
-/// The positions that a value finds, within a range, highest first.
+/// The positions of payments with a lookup value, within a range, highest first.
 struct Found<'r> {
     list: ReadList<'r>,
     /// How many items of the list are left.
@@ -217,7 +217,7 @@ impl<'r> Found<'r> {
                 }
             }
             if self.left > first && found.len() < at_most {
-                // Items that cannot be read are passed.
+                // Skip items that cannot be read.
                 self.left = first;
             }
         }

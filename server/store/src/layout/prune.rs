@@ -50,7 +50,7 @@ impl Store {
                     if index != BODIES {
                         draft.drop_if_older(owner, before)?;
                     }
-                    // One that follows from no record goes too: it would be found again and again.
+                    // Remove an entry that follows from no record too. Otherwise it would be found again and again.
                     draft.take(Entry::At { index, time: *time, owner: owner.clone() })?;
                 }
                 Ok(())

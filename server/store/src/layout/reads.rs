@@ -37,7 +37,7 @@ impl<'b> Reads<'b> {
         value.map(|value| parse(&key, &value)).transpose()
     }
 
-    /// The records under keys, without those that are not there.
+    /// The existing records under keys.
     pub(super) async fn records<T>(
         self,
         keys: Vec<Vec<u8>>,
@@ -100,13 +100,13 @@ impl<'b> Scan<'b> {
         Self { is_reversed: true, ..self }
     }
 
-    /// The same values, read so many at a time.
+    /// The same values, read `at_a_time` at a time.
     pub(super) fn at_a_time(self, at_a_time: usize) -> Self {
         Self { at_a_time, ..self }
     }
 
     /// # Errors
-    /// If the next value is damaged, or nothing can be read. Those behind a damaged one come with the next calls.
+    /// If the next value is damaged, or nothing can be read. The next calls return the values after a damaged one.
     pub(super) async fn next(&mut self) -> Result<Option<KeyValue>, StoreError> {
         loop {
             if let Some(entry) = self.page.next() {
@@ -114,7 +114,7 @@ impl<'b> Scan<'b> {
             }
             let Some(keys) = self.rest.take() else { return Ok(None) };
             let page = self.reads.found(keys.clone(), self.is_reversed, self.at_a_time).await?;
-            // After as many values as were asked for, the last of which can be read, there may be more.
+            // If the page is full and its last value is readable, there may be more values.
             let is_full = page.iter().flatten().count() == self.at_a_time;
             if let Some(Ok((last, _))) = page.last().filter(|_| is_full) {
                 let end = last.clone();

@@ -20,17 +20,17 @@ use crate::{
 /// How many records of each slot are in memory.
 const AT_A_TIME: usize = 8;
 
-/// The records of a kind in all slots, in the order of what stands behind the kind in their keys.
+/// The records of a kind in all slots, in the order of the text after the kind in their keys.
 pub(super) struct InOrder<'s> {
     /// The next record of each slot.
     next: BinaryHeap<Reverse<Next>>,
     /// The rest of each slot's records.
     slots: Vec<Scan<'s>>,
-    /// How many bytes of a key stand before what they are ordered by.
+    /// How many bytes of a key come before this text.
     prefix: usize,
 }
 
-/// What stands behind the kind in a record's key, the record's slot, and the record.
+/// The text after the kind in a record's key, the record's slot, and the record.
 type Next = (Vec<u8>, Slot, KeyValue);
 
 impl<'s> InOrder<'s> {
@@ -45,7 +45,7 @@ impl<'s> InOrder<'s> {
         Ok(records)
     }
 
-    /// Brings the next record of a slot.
+    /// Loads the next record of a slot.
     async fn fill(&mut self, slot: Slot) -> Result<()> {
         let Some(rest) = self.slots.get_mut(usize::from(slot.number())) else { return Ok(()) };
         if let Some((key, value)) = rest.next().await? {

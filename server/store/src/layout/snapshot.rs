@@ -1,4 +1,4 @@
-//! A whole store at rest: what is opened, checked, exported and moved. Its calls block.
+//! A store as of one moment, to check, export and move it.
 
 use payments_core::{Posting, Slot};
 use serde::Serialize;
@@ -29,12 +29,13 @@ pub trait Snapshot {
     fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked>;
     /// Every payment with its session, in the order of their ids.
     fn each_session(&self) -> Each<'_, Session>;
-    /// Every payment with its session and the postings of each of its changes, oldest first, in the order of their ids.
+    /// Every payment with its session and the postings of its changes, in the order of their ids. A payment's oldest change
+    /// is first.
     fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
     fn each_delivery(&self) -> Each<'_, Outgoing>;
-    /// The records of a kind, in the order of what stands behind the kind in their keys.
+    /// The records of a kind, in the order of the text after the kind in their keys.
     fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
-    /// The first values of a slot that has some, strictly after a key, at most `at_most`, in the order of their keys.
+    /// At most `at_most` values strictly after a key, in the order of their keys. All are of one slot.
     fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>>;
     fn migration(&self) -> Result<Option<Migration>>;
 }
@@ -49,13 +50,13 @@ pub struct Checked {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The record's key, with other bytes than text escaped.
+    /// The record's key. Bytes that are not text are escaped.
     pub record: String,
     pub what: String,
 }
 
 impl Placed<Journaled> {
-    /// Drops every claim on an idempotency key: the process that made them is gone.
+    /// Drops every claim on an idempotency key, because the process that made them is gone.
     pub fn void_key_claims(&self) -> Result<()> {
         let claims: Vec<_> = now(async {
             let mut claims = Vec::new();

@@ -1,4 +1,4 @@
-//! The store's verbs.
+//! Commits changes, and reads payments, events and totals.
 
 use std::ops::RangeInclusive;
 
@@ -44,7 +44,7 @@ impl Store {
         };
         let changed: Vec<_> = change.writes.iter().filter_map(key_hash).collect();
         let committed = self.decide(cell, true, move |draft| {
-            // Claims end by themselves; they are looked at when the change is decided.
+            // Claims end by themselves, so the decision checks them.
             let hold = claims.hold(draft, &change.under)? || planted!(ClaimNotChecked);
             let applied = draft.apply(&change);
             if !hold {
@@ -57,12 +57,12 @@ impl Store {
         committed
     }
 
-    /// Fails if the store is readable and cannot do its work all the same, because its database denies it a privilege.
+    /// Fails if the store is readable but its database denies it a privilege that its work needs.
     pub async fn prove_readiness(&self) -> Result<()> {
         self.bytes.prove_readiness().await
     }
 
-    /// The backups that the engine makes, if it does.
+    /// The backups of the store's place, if it makes any.
     pub fn backups(&self) -> Option<Backups<'_>> {
         self.bytes.backups()
     }
@@ -80,8 +80,8 @@ impl Store {
         Ok(Totals { balance_minor: head.sum(&balance_of(currency, LedgerAccount::Merchant)), volume_minor, payments })
     }
 
-    /// The totals of the days from the first to the last one in a currency, oldest first, without days that have no payments.
-    /// Reads a record of each day, so the caller bounds their number.
+    /// The totals of `days` in a currency, oldest first, without days that have no payments. Reads a value for each day, so
+    /// the caller must bound their number.
     pub async fn days(
         &self,
         scope: &Scope,
@@ -126,7 +126,7 @@ impl Store {
         self.sessions_under(&keys::reviews()).await
     }
 
-    /// What all developers' records add up to.
+    /// Counts over the records of all developers.
     pub async fn gauges(&self) -> Result<Gauges> {
         let mut found = Gauges::default();
         for reads in self.cells()? {
@@ -154,7 +154,7 @@ impl Store {
         payment::served(&key, record, scope)
     }
 
-    /// A pending event, and the next endpoints to fan it out to, at most `at_most`.
+    /// A pending event, and at most `at_most` endpoints to fan it out to next.
     pub async fn pending_event(&self, id: &EventId, at_most: usize) -> Result<Option<(PendingEvent, Vec<Endpoint>)>> {
         let whole = whole_events(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
         let Some(whole) = whole.filter(|whole| whole.event.pending.is_some()) else { return Ok(None) };
@@ -175,7 +175,8 @@ impl Store {
         Ok(event.filter(|event| event.scope == *scope).map(|event| event.payment))
     }
 
-    /// The events of each of these different payments of a scope, oldest first. Leaves out payments that are not there.
+    /// The events of each payment of a scope, oldest first. Leaves out missing payments. `payments` must name no payment
+    /// twice.
     pub async fn events_of(&self, scope: &Scope, payments: &[PaymentId]) -> Result<Vec<(PaymentId, Vec<EventWrite>)>> {
         let reads = self.of_scope(scope);
         let keys = payments.iter().map(keys::payment).collect();
@@ -201,7 +202,7 @@ impl Store {
 }
 
 impl Store {
-    /// The payments that an index of each cell names, oldest first.
+    /// The sessions of payments that an index of each cell names, oldest first.
     async fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>> {
         let mut ids: Vec<PaymentId> = Vec::new();
         for reads in self.cells()? {

@@ -1,4 +1,4 @@
-//! Work that is due, and what is due next.
+//! Due work, and the work that is due next.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Store {
-    /// Work of a queue by time that is planned strictly after a time, the earliest first: at most `at_most` pieces, and others of
-    /// the time of the last one. Other queues have none.
+    /// Timed work that is planned strictly after a time, the earliest first: at most `at_most` pieces, and all others with
+    /// the time of the last one. A queue of untimed work has none.
     pub async fn planned(&self, queue: Queue, after: Timestamp, at_most: usize) -> Result<Vec<Planned>> {
         let Some(index) = by_time(queue) else { return Ok(Vec::new()) };
         let mut planned: Vec<Planned> = Vec::new();
@@ -42,8 +42,9 @@ impl Store {
     /// At most `at_most` deliveries of an endpoint's outbox, oldest first.
     pub async fn outbox(&self, endpoint: &WebhookId, at_most: usize) -> Result<OutboxHead> {
         let reads = self.of(endpoint.slot());
-        // Deliveries become durable and end while their keys are read. A delivery that only the second reading has may follow
-        // one that the second reading passed too early. So the head ends before it, and the next reading takes the rest.
+        // Deliveries are added and end while their keys are read. Before a delivery that only the second read has, there may
+        // be another one that was added after the read had passed it. So the result ends before such a delivery, and a later
+        // call returns the rest.
         loop {
             let before: HashSet<DeliveryId> = names(reads, endpoint, at_most).await?.into_iter().collect();
             let mut ids = names(reads, endpoint, at_most).await?;
@@ -56,8 +57,8 @@ impl Store {
         }
     }
 
-    /// Since when an outbox waits: of the first delivery of each, when its attempt was due. A first attempt is due when the
-    /// delivery is made.
+    /// Since when the oldest of all outboxes waits: the time at which the attempt of its first delivery became due. A first
+    /// attempt is due when the delivery is made.
     pub async fn oldest_in_outbox(&self) -> Result<Option<Timestamp>> {
         let mut oldest: Option<Timestamp> = None;
         for reads in self.cells()? {
@@ -72,14 +73,14 @@ impl Store {
 }
 
 pub(super) struct Candidate {
-    /// The key of its queue, by which work sorts.
+    /// Its key in the queue, by which work sorts.
     pub(super) key: Vec<u8>,
     pub(super) work: Work,
-    /// The payment whose work is done in order, if any. While an earlier piece of a payment is claimed, a later one is not.
+    /// The payment whose work is done in order, if any. While an earlier piece of a payment is claimed, a later one waits.
     pub(super) payment: Option<PaymentId>,
 }
 
-/// What is due in a queue of a cell, the earliest first.
+/// The due work of a queue of a cell, the earliest first.
 pub(super) struct DueWork<'b> {
     queue: Queue,
     scan: Scan<'b>,
@@ -109,7 +110,7 @@ impl<'b> DueWork<'b> {
     }
 }
 
-/// When the first work of a queue that is not due at a time will be; `None` if there is none, or the queue is not by time.
+/// When the next work of a queue becomes due after a time; `None` if there is none, or if its work is untimed.
 pub(super) async fn due_after(reads: Reads<'_>, queue: Queue, now: Timestamp) -> Result<Option<Timestamp>> {
     let Some(index) = by_time(queue) else { return Ok(None) };
     let first = reads.range(index.before(now).end..index.all().end, 1).await?;
@@ -120,7 +121,7 @@ pub(super) async fn due_after(reads: Reads<'_>, queue: Queue, now: Timestamp) ->
 fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Candidate> {
     let works = match by_time(queue) {
         Some(_) => works_at(queue, key, value),
-        // An unreadable one too: reading it says what is wrong, and does not stop the others.
+        // This includes work on an unreadable record. Doing that work reports the error, and does not stop other work.
         None => keys::rest_of(key).and_then(|id| queue.work(id)).into_iter().collect(),
     };
     let payment: Option<PaymentId> =
@@ -134,7 +135,7 @@ fn works_at(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Work> {
     owners.filter_map(|owner| queue.work(str::from_utf8(&owner).ok()?)).collect()
 }
 
-/// The index of a queue by time. Its owners are the ids of the work.
+/// The time index of a queue of timed work. Its owners are the ids of the work.
 fn by_time(queue: Queue) -> Option<TimeIndex> {
     match queue {
         Queue::FanOut | Queue::Lanes => None,

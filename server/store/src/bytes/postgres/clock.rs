@@ -19,12 +19,12 @@ use crate::{Result, ambient::Ambient};
 const EVERY: Duration = Duration::from_secs(10);
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Tells the database's time, which it asks for now and then. Between two answers it counts by this machine's monotonic clock, so
-/// a step of the machine's own time changes nothing.
+/// Tells the database's time. It asks for it now and then, and counts by this machine's monotonic clock in between, so a step
+/// of the machine's own time changes nothing.
 pub struct DatabaseClock {
     random: Arc<dyn Ambient>,
     begun: Instant,
-    /// The database's time when this began, in milliseconds since 1970.
+    /// The database's time when this clock began, in milliseconds since 1970.
     there: AtomicI64,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_whose_own_clock_is_wrong_tells_the_databases_time() {
+    async fn a_clock_tells_the_databases_time_if_the_machines_clock_is_wrong() {
         let (place, closing) = opened("clock").await;
         let clock = DatabaseClock::new(Arc::new(Late));
         assert!(ahead(&clock).abs() > 3_000_000);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clock_counts_on_between_two_answers_of_the_database_and_follows_it_at_each() {
+    async fn a_clock_counts_on_between_answers_of_the_database_and_follows_each() {
         let (place, closing) = opened("followed_clock").await;
         let begun = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
         let there = OperatingSystem.now().as_millis() + 100_000;

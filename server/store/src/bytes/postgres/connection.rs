@@ -1,4 +1,4 @@
-//! A connection to a cell: the steps of the protocol, in statements.
+//! A connection to a cell. It takes the steps of the protocol by SQL statements.
 
 use std::{ops::RangeInclusive, sync::Arc};
 
@@ -29,7 +29,7 @@ use crate::{
 const KEPT_BATCHES: i64 = 10_000;
 /// After how many batches the rows of old ones are deleted.
 const DELETE_EACH: i64 = 1_000;
-/// Plans for any parameters cost least. Citus does not send those to the cell's node.
+/// Generic plans cost least. Citus does not send statements with generic plans to the cell's node.
 const CHOOSE_PLANS: &str = "SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT FROM pg_extension WHERE \
                             extname = 'citus') THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false)";
 
@@ -68,7 +68,7 @@ pub(super) struct CellConnection {
 type Parameters<'p> = Vec<&'p (dyn ToSql + Sync)>;
 
 impl CellConnection {
-    /// The outcome of calls that are sent together.
+    /// Runs calls that are sent together, in one round trip.
     async fn trip<T>(&self, calls: impl Future<Output = Result<T, Error>>) -> Result<T, Failed> {
         self.session.target.count_trip();
         match self.session.in_time(calls).await {
@@ -81,14 +81,14 @@ impl CellConnection {
     /// What an error of the database means for a transaction under way.
     fn failed(&self, error: Error) -> Failed {
         let again = [
-            // The number of a batch that another one precedes.
+            // The batch has no number, because another one was faster.
             SqlState::NOT_NULL_VIOLATION,
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::LOCK_NOT_AVAILABLE,
             SqlState::QUERY_CANCELED,
         ];
-        // It has become a standby, or it is shutting down.
+        // The database has become a standby, or it is shutting down.
         let elsewhere = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
         let said = describe(&error);
         let is_fatal = error.as_db_error().is_some_and(|error| error.parsed_severity() == Some(Severity::Fatal));
@@ -102,7 +102,7 @@ impl CellConnection {
         }
     }
 
-    /// Runs a statement over keys; nothing if there are none.
+    /// Runs a statement over keys, if there are any.
     async fn by_keys(
         &self,
         statement: &Statement,
@@ -136,7 +136,7 @@ impl CellConnection {
         Box::pin(async move { self.session.client().execute(statement, &parameters).await.map(drop) })
     }
 
-    /// Writes and commits behind other calls, all in one trip.
+    /// Sends the calls `first`, the writes and the commit in one round trip.
     async fn commit_behind<'p>(
         &'p self,
         first: Vec<BoxFuture<'p, Result<(), Error>>>,
@@ -167,8 +167,8 @@ impl CellConnection {
             calls.push(Box::pin(self.session.client().batch_execute("SET LOCAL synchronous_commit = off")));
         }
         calls.push(Box::pin(self.session.client().batch_execute("COMMIT")));
-        // Each is sent when it is first polled, so they are sent in this order. A commit behind a failed statement rolls back
-        // without an error of its own.
+        // Each call is sent when it is first polled, so they are sent in this order. A commit after a failed statement rolls
+        // back without an error of its own.
         let outcome = self.trip(async { join_all(calls).await.into_iter().collect::<Result<(), Error>>() }).await;
         if let Err(failed) = outcome {
             return Err(self.name_privileges(failed).await);
@@ -177,7 +177,7 @@ impl CellConnection {
         Ok(())
     }
 
-    /// The same failure, which names the privileges that are lacking if the database denies something.
+    /// The same failure. If the database denied something, it names the missing privileges.
     async fn name_privileges(&self, failed: Failed) -> Failed {
         match failed {
             Failed::Refused(error) => Failed::Refused(self.session.name_privileges(error).await),
@@ -190,14 +190,14 @@ impl CellConnection {
         if up_to > 0 && newest % DELETE_EACH == 0 {
             let low = up_to - 2 * DELETE_EACH;
             let parameters: [&(dyn ToSql + Sync); 3] = [&self.cell, &low, &up_to];
-            // If it fails, the next ones do it.
+            // If this fails, a later call deletes the rows.
             let _ = self.trip(self.session.client().execute(&self.statements.delete_batches, &parameters)).await;
         }
     }
 }
 
-/// Keys and bodies that a batch puts: new records, new entries, records and entries that may be there. And the keys that it
-/// deletes: of records and of entries.
+/// Keys and bodies of new records, of new entries, and of records and entries that may exist; then the keys of deleted
+/// records and of deleted entries.
 type Rows<'w> = ([(Column<'w>, Column<'w>); 4], [Column<'w>; 2]);
 
 fn rows<'w>(writes: &'w Writes, versions: &'w [(Vec<u8>, &'w [u8])], old: &'w [Vec<u8>]) -> Rows<'w> {
@@ -207,7 +207,7 @@ fn rows<'w>(writes: &'w Writes, versions: &'w [(Vec<u8>, &'w [u8])], old: &'w [V
     };
     let (new_records, mut new_entries) = split(&writes.inserted);
     new_entries.extend(versions.iter().map(|(key, body)| (&key[..], *body)));
-    // In the order of the index.
+    // Sorted in the order of the index.
     new_entries.sort_unstable();
     let (records, entries) = split(&writes.updated);
     let deleted = writes.deleted.iter().map(|key| &key[..]);
@@ -244,7 +244,7 @@ impl Steps for CellConnection {
         let tag = Uuid::from_u128(tag);
         let of_batch: [&(dyn ToSql + Sync); 2] = [&number, &tag];
         let calls = async {
-            // Sent in this order.
+            // The calls are sent in this order.
             let (begun, held, newest, found, hot) = tokio::join!(
                 client.batch_execute("BEGIN"),
                 client.query_one(&statements.lock, &cell),
@@ -311,7 +311,7 @@ impl Steps for CellConnection {
             Ok((Batch { number: fence.try_get(0)?, tag }, is_there))
         };
         match self.trip(calls).await {
-            // Another connection tries it again.
+            // Another connection tries the fence again.
             Err(Failed::Overtaken(what) | Failed::Met(what) | Failed::Elsewhere(what)) => Err(Failed::Broken(what)),
             fenced => fenced,
         }
@@ -328,7 +328,7 @@ pub(super) fn by_table(keys: &[Vec<u8>]) -> [Vec<&[u8]>; 3] {
         .map(|table| keys.iter().filter(|key| Table::of(key) == Some(table)).map(|key| &key[..]).collect())
 }
 
-/// What rows say of keys. They tell each key's number, from 1.
+/// The values of keys in rows. Each row has the number of its key, counted from 1.
 pub(super) fn found(
     keys: &[&[u8]],
     rows: &[Row],

@@ -1,7 +1,7 @@
-//! Makes connections to the host that is the primary, or to any.
+//! Connects to the host that is the primary, or to any host.
 //!
-//! A host may accept connections and say nothing, or live on without the standbys that its commits wait for. So no host is waited
-//! for alone: the next one is tried beside it, and the first that passes wins. Each step has a bound.
+//! A host may accept connections and never answer, or wait for standbys that are gone. So the next host is tried while one is
+//! slow, and the first that passes the barrier wins. Each step has a time limit.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,7 +27,7 @@ use super::{
     target::{HOST_LOST, Target},
 };
 
-/// How long a host is tried before the next one is tried beside it.
+/// How long a host is tried before the next one is tried as well.
 const HEAD_START: Duration = Duration::from_millis(250);
 /// The pause between two tries of a host.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ const BARRIER: Duration = Duration::from_secs(10);
 pub(super) struct Connector {
     pub(super) target: Target,
     pub(super) purpose: Purpose,
-    /// The last connection's process on each host, which may have a transaction under way.
+    /// The process of the last connection on each host. It may have a transaction under way.
     backends: Mutex<HashMap<usize, Backend>>,
 }
 
@@ -60,7 +60,7 @@ enum HostError {
 pub struct Unreachable(Vec<(String, HostError)>);
 
 impl Unreachable {
-    /// Whether every host refuses what time does not mend, such as a password.
+    /// Whether every host refuses for a reason that lasts, such as a wrong password.
     pub fn is_lasting(&self) -> bool {
         self.0.iter().all(|(_, error)| matches!(error, HostError::Database(error) if is_lasting(error)))
     }
@@ -100,13 +100,13 @@ impl Connector {
         if self.target.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             fastrand::shuffle(&mut hosts);
         }
-        // The last primary first.
+        // Try the last primary first.
         let last = self.target.primary.host();
         hosts.sort_by_key(|host| Some(host.nth) != last);
         self.first_of(&hosts).await
     }
 
-    /// Looks for another primary while one is silent. If there is one, every connection to the silent one ends.
+    /// Looks for another primary while one is silent. When it finds one, every connection to the silent one ends.
     fn look_beside(self: Arc<Self>, silent: usize) -> BoxFuture<'static, Infallible> {
         let mut others = hosts::of(&self.target.config);
         others.retain(|host| host.nth != silent);
@@ -135,7 +135,7 @@ impl Connector {
                 Ok(session) => return Ok(session),
                 Err(error) => drop(failed.insert(host.nth, (host.name.clone(), error))),
             }
-            // It may become the primary while another one is tried.
+            // This host may become the primary while another one is tried.
             trying.push(self.try_after(AGAIN, host));
         }
         Err(Unreachable(failed.into_values().collect()))
@@ -214,7 +214,7 @@ impl Target {
         Connector::new(self.clone(), Purpose::Writing).connect().await
     }
 
-    /// Connects to any host of the URL, such as a standby. What such a connection reads may yet be undone by a failover.
+    /// Connects to any host of the URL, such as a standby. A failover may still undo changes that this connection reads.
     pub(super) async fn connect_to_any(&self) -> Result<Session, Unreachable> {
         Connector::new(self.clone(), Purpose::Reading).connect().await
     }

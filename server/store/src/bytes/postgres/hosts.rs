@@ -1,4 +1,4 @@
-//! The hosts of a URL, each with the way to it alone.
+//! The hosts of a URL, each with a configuration that leads to it alone.
 
 use std::{io, net::IpAddr};
 
@@ -6,16 +6,16 @@ use tokio::net::lookup_host;
 use tokio_postgres::{Config, config::Host as Name};
 
 pub(super) struct Host {
-    /// Its number in the URL.
+    /// The host's number in the URL.
     pub(super) nth: usize,
-    /// As in the URL, with its port.
+    /// The host as in the URL, with its port.
     pub(super) name: String,
-    /// The way to it. Its name may have several addresses.
+    /// The configuration that leads to this host. Its name may have several addresses.
     config: Config,
 }
 
 impl Host {
-    /// The way to each address of the host.
+    /// A configuration for each address of the host.
     pub(super) async fn addresses(&self) -> io::Result<Vec<Config>> {
         let (Some(Name::Tcp(name)), []) = (self.config.get_hosts().first(), self.config.get_hostaddrs()) else {
             return Ok(vec![self.config.clone()]);
@@ -82,13 +82,13 @@ fn without_hosts(config: &Config) -> Config {
 mod tests {
     use super::*;
 
-    /// Everything that a URL can say.
+    /// All parameters that a URL can have.
     const QUERY: &str = "options=-c%20geqo%3Doff&application_name=shop&sslmode=require&sslnegotiation=direct&connect_timeout=3\
         &tcp_user_timeout=4&keepalives=0&keepalives_idle=5&keepalives_interval=6&keepalives_retries=7\
         &target_session_attrs=read-only&channel_binding=disable&load_balance_hosts=random";
 
     #[test]
-    fn the_way_to_one_host_says_everything_that_the_url_says_but_the_other_hosts() {
+    fn the_configuration_of_one_host_has_all_parameters_of_the_url_and_no_other_host() {
         let url = |hosts: &str| format!("postgres://me:hush@{hosts}/shop?{QUERY}");
         let both: Config = url("one:5433,%2Frun%2Fsockets:5434").parse().unwrap();
         let hosts = of(&both);

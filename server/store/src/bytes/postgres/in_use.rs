@@ -1,4 +1,4 @@
-//! Who else uses a database while a migration reads or fills it.
+//! Keeps others off a database while a migration reads or fills it.
 //!
 //! Every connection of a server commits something to `schema_version` before it does anything else, and every batch locks a row
 //! of `cell`. So a lock on these tables keeps servers from connecting and from committing, and the connections that were there
@@ -40,10 +40,10 @@ impl SourceLock {
     pub async fn take(target: &Target) -> Result<Self, OpenError> {
         let session = target.connect().await?;
         schema::expect(&session, &target.schema).await?;
-        // Without waiting: a server that is connected may hold it up.
+        // Look for servers first: a connected one may hold up the lock.
         refuse(&session, &[SERVER]).await?;
         session.client().batch_execute(LOCK).await.map_err(StoreError::from)?;
-        // One may have come before the lock.
+        // A server may have connected just before the lock.
         refuse(&session, &[SERVER]).await?;
         Ok(Self(session))
     }
@@ -67,7 +67,7 @@ impl Target {
         refuse(&session, &[SERVER, MIGRATION]).await
     }
 
-    /// Refuses a database that others than migrations use.
+    /// Refuses a database that servers or commands use. Migrations may.
     pub async fn refuse_if_served(&self) -> Result<(), OpenError> {
         let session = self.connect().await?;
         refuse(&session, &[SERVER]).await

@@ -1,9 +1,9 @@
 //! Bytes in a database: several processes, several cells.
 //!
-//! [`protocol`] says how a batch of changes is committed, without a word of SQL: lock, fetch, decide, write. [`view`] is what a
-//! decision reads through and writes into. [`writer`] commits the changes of a cell that wait together, [`connection`] has the
-//! words, and [`reads`] reads outside commits. [`session`] is a connection that has passed the barrier, and [`connector`] finds
-//! the host for it. [`moment`] reads everything in one transaction.
+//! [`protocol`] commits a batch of changes in four steps, without SQL: lock, fetch, decide, write. A decision reads and
+//! writes a [`view`]. [`writer`] commits the waiting changes of a cell together, [`connection`] has the SQL, and [`reads`]
+//! reads outside commits. A [`session`] is a connection that has passed the barrier, and [`connector`] finds the host for it.
+//! [`moment`] reads everything in one transaction.
 
 mod clock;
 mod connection;
@@ -66,17 +66,17 @@ use self::{
 use super::{Batch, Bytes, Cell, Decision, KeyValue};
 use crate::{RequestCounts, StoreError, Unfinished, ambient::Ambient};
 
-/// How old the answer to which batch is the newest may be.
+/// How long the newest batch of a cell is remembered before it is read again.
 const FRESH: Duration = Duration::from_millis(1500);
-/// How often what is over is dropped.
+/// How often old counts of requests are dropped.
 const TIDY: Duration = Duration::from_secs(60);
-/// How many changes of a cell wait; the next caller waits for a place.
+/// How many changes of a cell can wait. The next caller waits until there is room.
 const QUEUE: usize = 4096;
 
 pub struct Postgres {
     target: Target,
     new: NewTables,
-    /// The cells, once the tables were found as this server needs them. Nothing is asked before.
+    /// The cells, once the tables have been checked. Before that, nothing is read.
     cells: OnceLock<Vec<CellOf>>,
     is_open: watch::Sender<bool>,
     readers: Readers,
@@ -87,7 +87,7 @@ pub struct Postgres {
     tasks: TaskTracker,
 }
 
-/// What is made where there are no tables.
+/// How tables are made where there are none.
 #[derive(Clone, Copy)]
 pub struct NewTables {
     /// How many cells share the slots.
@@ -103,17 +103,17 @@ struct CellOf {
     changes: mpsc::Sender<Waiting>,
     /// The newest batch when this server's last one was committed.
     own: Arc<Mutex<Option<Seen>>>,
-    /// The newest batch when it was last asked for. Held while it is: others wait for the answer.
+    /// The newest batch when it was last read. Locked during a read, so that others wait for its result.
     read: tokio::sync::Mutex<Option<Seen>>,
 }
 
 /// Called after each batch with the number of its changes and how long it took.
 pub type OnCommit = dyn Fn(usize, Duration) + Send + Sync;
 
-/// A batch that was the newest at some time or later.
+/// A batch that was the newest at this time or later.
 type Seen = (Instant, Batch);
 
-/// Waits until the connections of a place are closed, once it is dropped.
+/// Waits until the connections of a dropped place are closed.
 pub type Closing = TaskTracker;
 
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether time does not mend it: a person must.
+    /// Whether the error lasts until a person acts.
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Unreachable(error) => error.is_lasting(),
@@ -143,7 +143,7 @@ impl OpenError {
 }
 
 impl Target {
-    /// Whether the database has the tables. Makes none.
+    /// Whether the database has the tables. Does not make them.
     pub async fn has_tables(&self) -> Result<bool, OpenError> {
         let session = self.connect().await?;
         Ok(schema::is_there(&session, &self.schema).await?)
@@ -158,8 +158,8 @@ impl Target {
 }
 
 impl Postgres {
-    /// A place that has not asked its database for anything yet. Until it is [open](Self::open), it is unavailable. The
-    /// connections end when it is dropped.
+    /// Returns a place that has not connected yet. It is unavailable until it is [open](Self::open). The connections end when
+    /// it is dropped.
     pub fn start(target: Target, new: NewTables, ambient: &dyn Ambient, on_commit: Arc<OnCommit>) -> (Self, Closing) {
         let (tasks, is_open) = (TaskTracker::new(), watch::Sender::new(false));
         let readers = Readers::start(&target, &is_open, &tasks);
@@ -169,7 +169,7 @@ impl Postgres {
         (Self { target, new, cells, is_open, readers, on_commit, server, tasks }, closing)
     }
 
-    /// Makes the tables if they are not there, refuses a role that lacks privileges, and sets a clock by the database's.
+    /// Makes missing tables, refuses a role that lacks privileges, and sets `clock` by the database's clock.
     pub async fn prepare(&self, clock: Option<&DatabaseClock>) -> Result<Prepared, OpenError> {
         let session = self.target.connect().await?;
         session.or_elsewhere(schema::prepare(&session, &self.target.schema, self.new)).await?;
@@ -213,7 +213,7 @@ impl Postgres {
         outcome.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Follows the database's clock, and drops what is over. Never returns.
+    /// Follows the database's clock, and drops old counts of requests. Never returns.
     pub async fn keep(&self, clock: &DatabaseClock) {
         let tidy = async {
             let mut ticks = interval(TIDY);
@@ -239,7 +239,7 @@ impl Postgres {
     }
 }
 
-/// A database whose tables can be used, before anybody is served.
+/// A database with usable tables that does not serve yet.
 pub struct Prepared {
     session: Session,
     pub cells: Vec<Held>,
@@ -258,7 +258,7 @@ fn away() -> StoreError {
 }
 
 fn cell_of<'c>(mut cells: impl Iterator<Item = (u16, &'c RangeInclusive<u16>)>, slot: Slot) -> Cell {
-    // The cells have all slots.
+    // Every slot is in a cell.
     Cell(cells.find(|(_, slots)| slots.contains(&slot.number())).map_or(0, |(cell, _)| cell))
 }
 
@@ -312,7 +312,7 @@ impl Bytes for Postgres {
             }
         };
         let own = *of_cell.own.lock();
-        // By time, not by number: numbers go back if a failover loses batches.
+        // Compare by time, not by number: numbers go back if a failover loses batches.
         let (_, newest) = own.filter(|(at, _)| *at > read.0).unwrap_or(read);
         Ok(Some(newest))
     }

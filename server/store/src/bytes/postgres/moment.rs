@@ -32,8 +32,8 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Connects to any host of the target, and begins the transaction. A standby can serve it, since it writes nothing: the
-    /// connection does not pass the barrier.
+    /// Connects to any host of the target, and begins the transaction. A standby can serve it, since it writes nothing, not
+    /// even the barrier's commit.
     pub async fn open(target: &Target) -> Result<Self, OpenError> {
         let session = target.connect_to_any().await?;
         schema::expect(&session, &target.schema).await?;

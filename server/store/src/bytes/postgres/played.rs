@@ -1,4 +1,4 @@
-//! The protocol, played in memory by servers that freeze, break and come back at each step.
+//! Plays the protocol in memory, with servers that freeze, break and come back at any step.
 
 use std::{collections::BTreeMap, env, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 
 /// How many hot entries the cell has.
 const COUNTERS: u64 = 4;
-/// After how long a transaction that does nothing is cut off.
+/// After how long an idle transaction is cut off.
 const CUT_OFF: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl State {
         keys.iter().map(|key| (key.clone(), self.values.get(key).cloned())).collect()
     }
 
-    /// What the database does with the writes of a batch.
+    /// Applies the writes of a batch, as the database does.
     fn write(&mut self, after: Batch, batch: Batch, writes: &Writes) -> Result<(), Failed> {
         if self.newest() != after {
             return Err(Failed::Overtaken("another batch was first".into()));
@@ -91,7 +91,7 @@ struct InMemory {
 }
 
 impl InMemory {
-    /// A step of the server: it may freeze before it, and its connection may break.
+    /// Begins a step of the server, which may freeze first, and whose connection may break.
     async fn step(&mut self) -> Result<(), Failed> {
         self.database.pause().await;
         if self.database.one_in(60) {
@@ -120,7 +120,7 @@ impl InMemory {
         self.is_broken = true;
     }
 
-    /// The way back.
+    /// Returns an answer, unless the connection breaks on the way back.
     fn answer<T>(&mut self, answer: T) -> Result<T, Failed> {
         self.is_broken |= self.database.one_in(60);
         if self.is_broken { Err(Failed::Broken("on the way back".into())) } else { Ok(answer) }
@@ -166,7 +166,7 @@ impl Steps for InMemory {
     async fn commit_at_once(&mut self, after: Batch, batch: Batch, writes: &Writes) -> Result<(), Failed> {
         self.step().await?;
         if self.database.one_in(20) {
-            // The connection breaks with all of it on the way, and the database reads it later.
+            // The connection breaks while the batch is on its way, and the database reads the batch later.
             self.is_broken = true;
             let (database, writes) = (self.database.clone(), writes.clone());
             tokio::spawn(async move {
@@ -222,11 +222,10 @@ fn owner(key: u64) -> Vec<u8> {
     format!("000:owner/{key}").into_bytes()
 }
 
-/// What the decision for a key came to: which number it is, or nothing if the key is there.
+/// The outcome of the decision for a key: the number that it counted, or `None` if the key had a record.
 type Count = Arc<Mutex<Option<Option<u64>>>>;
 
-/// Counts once under a key, whose record tells which number it is. An entry says that it is there, and the next count of the
-/// counter removes the entry.
+/// Counts once under a key, whose record has the number. An entry exists until the counter's next count removes it.
 fn count(of: u64, key: u64) -> (Count, Decision) {
     let outcome = Count::default();
     let decided = Arc::clone(&outcome);
@@ -272,7 +271,7 @@ async fn commit(cell: &mpsc::Sender<Waiting>, decision: Decision) -> Result<(), 
 async fn play(seed: u64) {
     let database = Database::new(seed);
     let mut tasks = Vec::new();
-    // Keys that are there.
+    // Keys that have records.
     let there = Arc::<Mutex<Vec<u64>>>::default();
     for server in 0..3 {
         let (cell, queue) = mpsc::channel(64);
@@ -316,7 +315,7 @@ async fn play(seed: u64) {
     for task in tasks {
         outcomes.extend(task.await.unwrap());
     }
-    // What is still on the way arrives.
+    // Batches that are still on their way arrive.
     sleep(Duration::from_secs(60)).await;
     let state = database.state.lock().await;
     let known = outcomes.iter().filter(|(.., outcome)| outcome.is_ok()).count();
@@ -344,7 +343,7 @@ async fn play(seed: u64) {
     assert!(state.batches.iter().zip(1..).all(|(batch, number)| batch.number == number));
 }
 
-/// `CELL_SEEDS` plays more.
+/// `CELL_SEEDS` sets the number of seeds.
 #[tokio::test(start_paused = true)]
 async fn every_change_is_committed_once_and_counted_without_gaps() {
     let seeds = env::var("CELL_SEEDS").map_or(40, |text| text.parse().unwrap());

@@ -1,8 +1,8 @@
 //! Which host of a URL is the primary, as far as the connections of this process know.
 //!
-//! The first host that passes the barrier is it. From then on the connections to every other host end, so no answer comes from a
-//! primary that a failover has left behind. A promotion begins a new timeline: a host of an earlier one was the primary once, and
-//! nobody goes back to it.
+//! The first host that passes the barrier is the primary. From then on the connections to every other host end, so no answer
+//! comes from a primary that a failover has left behind. A promotion begins a new timeline: a host of an earlier timeline is
+//! a former primary, and no connection goes back to it.
 
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ struct Standing {
     timeline: Option<u32>,
     /// How often the host has changed.
     moves: u64,
-    /// How often a connection has heard that what it reads may be lost.
+    /// How often a connection was warned that its reads may be lost.
     doubts: u64,
 }
 
@@ -21,7 +21,7 @@ struct Standing {
 #[derive(Debug, Default)]
 pub(super) struct Primary(watch::Sender<Standing>);
 
-/// A host was the primary before another one was promoted.
+/// The host is a former primary: another one was promoted since.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it is on timeline {its}, and this process has seen {newest}, so another host was promoted since; stop this host, or start \
@@ -38,7 +38,8 @@ impl Primary {
         self.0.borrow().host
     }
 
-    /// A host has passed the barrier. Connections to others end. Returns whether there are such connections.
+    /// Records that a host has passed the barrier. Connections to other hosts end. Returns whether another host was the
+    /// primary.
     pub(super) fn passed(&self, host: usize, timeline: Option<u32>) -> Result<bool, Behind> {
         let (mut outcome, mut before) = (Ok(()), None);
         let has_moved = self.0.send_if_modified(|now| {
@@ -55,12 +56,12 @@ impl Primary {
         outcome.map(|()| has_moved && before.is_some())
     }
 
-    /// What connections have read may be lost: all of them end.
+    /// Ends all connections, because changes that they have read may be lost.
     pub(super) fn doubt(&self) {
         self.0.send_modify(|now| now.doubts += 1);
     }
 
-    /// Returns when a connection to a host that begins now has to end.
+    /// Returns when a connection to `host` that begins now must end.
     pub(super) fn ends(&self, host: usize) -> impl Future<Output = ()> + Send + use<> {
         let mut standing = self.0.subscribe();
         let before = *standing.borrow_and_update();
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(primary.host(), Some(0));
         assert!((&mut to_one).now_or_never().is_none());
         assert!((&mut to_two).now_or_never().is_some());
-        // One that begins later may become the primary, and until then nothing ends.
+        // A connection that begins later is not ended until another host passes.
         let mut to_two = Box::pin(primary.ends(1));
         assert_eq!(primary.passed(0, Some(1)), Ok(false));
         assert!((&mut to_one).now_or_never().is_none() && (&mut to_two).now_or_never().is_none());
@@ -96,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_goes_back_to_a_host_of_an_earlier_timeline() {
+    fn no_connection_goes_back_to_a_host_of_an_earlier_timeline() {
         let primary = Primary::default();
         primary.passed(1, Some(2)).unwrap();
         let mut to_two = Box::pin(primary.ends(1));
         assert_eq!(primary.passed(0, Some(1)), Err(Behind { its: 1, newest: 2 }));
         assert!((&mut to_two).now_or_never().is_none());
-        // A database may not tell its timeline.
+        // A database may not show its timeline.
         assert_eq!(primary.passed(0, None), Ok(true));
         assert_eq!(primary.passed(0, Some(1)), Err(Behind { its: 1, newest: 2 }));
         assert_eq!(primary.passed(0, Some(3)), Ok(false));

@@ -3,7 +3,7 @@
 use super::session::Session;
 use crate::{Result, StoreError};
 
-/// What a server needs on each table. A row lock counts as an update.
+/// The privileges that a server needs on each table. A row lock needs UPDATE.
 const NEEDED: [(&str, &[&str]); 6] = [
     ("batch", &["SELECT", "INSERT", "DELETE"]),
     ("cell", &["SELECT", "UPDATE"]),
@@ -13,7 +13,7 @@ const NEEDED: [(&str, &[&str]); 6] = [
     ("schema_version", &["SELECT", "UPDATE"]),
 ];
 
-/// The role, and the statements that grant it what it lacks.
+/// Selects the role and the statements that grant its missing privileges.
 const LACKING: &str = "SELECT current_user::text, string_agg(format('GRANT %s ON %I.%I TO %I', k.lacking, current_schema(), \
     k.name, current_user), '; ' ORDER BY k.name) \
     FROM (SELECT name, string_agg(privilege, ', ' ORDER BY nth) AS lacking \
@@ -31,7 +31,7 @@ impl Session {
         Err(StoreError::Denied(format!("the role {role} lacks privileges; as the owner of the tables, run: {grants}")))
     }
 
-    /// The same error, which names the privileges that are lacking if the database denies something.
+    /// The same error. If the database denied something, it names the missing privileges.
     pub(super) async fn name_privileges(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Denied(said) => match self.in_time(self.prove_privileges()).await {

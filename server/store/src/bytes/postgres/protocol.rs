@@ -1,14 +1,15 @@
 //! How a batch of changes is committed to a cell: lock, fetch, decide, write.
 //!
-//! There is no SQL here. A connection has the [`Steps`]; [`Committer`] is their order, and what a server knows of the cell
-//! from one batch to the next. Other servers do the same meanwhile, and each of them may stop, die or come back at each step.
+//! There is no SQL here. A connection implements the [`Steps`]. [`Committer`] takes them in order, and holds the values of
+//! the cell that a server knows from one batch to the next. Other servers do the same meanwhile, and each may stop, die or
+//! come back at any step.
 //!
-//! A new connection begins with an empty batch, the fence. It waits for a batch of the connection before it. What that
-//! connection has sent, and the database has not read yet, is refused behind it. So the fence tells what came of a batch of
-//! which nobody knows. Since it is a commit, everything that the connection reads afterwards is durable.
+//! A new connection begins with an empty batch, the fence. It waits for a running batch of the server's last connection. A
+//! batch that the database has not read by then is refused afterwards. So the fence shows whether a batch of unknown outcome
+//! was committed. Since the fence is a commit, everything that the connection reads afterwards is durable.
 //!
-//! What a server keeps holds as of one batch. It holds now if that batch is the newest: by its number *and* by its tag, since
-//! after a failover another batch may have the number.
+//! The values that a server keeps are those as of one batch. They are current if that batch is the newest, by its number
+//! *and* its tag: after a failover, another batch may have the same number.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -18,11 +19,11 @@ use crate::{
     bytes::{Batch, Decision, Table},
 };
 
-/// How often a batch fetches what its decisions missed.
+/// How often a batch fetches keys that its decisions missed.
 const FETCHES: u32 = 16;
-/// How often a batch that was overtaken is tried.
+/// How often a batch is tried if others overtake it.
 const TRIES: u32 = 10;
-/// How many batches lock the cell first, after another server was between two of ours.
+/// How many batches lock the cell first, after another server's batch came between two of ours.
 const LOCKING: u32 = 16;
 
 #[derive(Debug)]
@@ -35,20 +36,21 @@ pub(super) struct Locked {
 pub(super) enum Failed {
     /// Nothing was committed, the transaction is over, and the same batch may succeed.
     Overtaken(String),
-    /// The same: an insertion met a value that nobody had looked for.
+    /// As [`Overtaken`](Self::Overtaken): an insertion met a value that nobody had looked for.
     Met(String),
     /// Nothing was committed, the transaction is over, and the same batch fails again.
     Refused(StoreError),
-    /// Nothing was committed, and the connection is of no use: the database writes elsewhere, or is about to stop.
+    /// Nothing was committed, and the connection is useless: another host accepts the writes, or the database is about to
+    /// stop.
     Elsewhere(String),
-    /// The connection is of no use. If this was a commit, nobody knows what came of it.
+    /// The connection is useless. If this was a commit, its outcome is unknown.
     Broken(String),
 }
 
 /// The steps of a commit to one cell, over one connection. Each is one round trip.
 pub(super) trait Steps: Send {
-    /// Begins, locks the cell, reads its newest batch, and fetches: `always`, and the hot entries `unless` if the newest
-    /// batch is not `as_of`.
+    /// Begins, locks the cell, reads its newest batch, and fetches `always`. Fetches the hot entries `unless` too, if the
+    /// newest batch is not `as_of`.
     fn lock(
         &mut self,
         as_of: Option<Batch>,
@@ -56,7 +58,7 @@ pub(super) trait Steps: Send {
         unless: Vec<Vec<u8>>,
     ) -> impl Future<Output = Result<Locked, Failed>> + Send;
 
-    /// Fetches more while the cell is locked.
+    /// Fetches more keys while the cell is locked.
     fn fetch(&mut self, keys: Vec<Vec<u8>>) -> impl Future<Output = Result<Found, Failed>> + Send;
 
     /// Writes and commits while the cell is locked. Fails if the newest batch is not `after`.
@@ -77,7 +79,7 @@ pub(super) trait Steps: Send {
 
     fn roll_back(&mut self) -> impl Future<Output = Result<(), Failed>> + Send;
 
-    /// Locks the cell and commits an empty batch behind the newest. Tells which batch that is, and whether `unknown` was
+    /// Locks the cell and commits an empty batch after the newest one. Returns the empty batch, and whether `unknown` was
     /// committed.
     fn fence(
         &mut self,
@@ -91,9 +93,9 @@ pub(super) trait Steps: Send {
 /// A change that waits for its batch.
 pub(super) struct Job {
     decision: Decision,
-    /// Whether it must be durable when it is answered.
+    /// Whether the change must be durable when it is answered.
     is_synced: bool,
-    /// Why it could not be decided.
+    /// Why the change could not be decided.
     failed: Option<StoreError>,
 }
 
@@ -102,13 +104,13 @@ impl Job {
         Self { decision, is_synced, failed: None }
     }
 
-    /// What came of it, in a batch that was committed.
+    /// The outcome of the change, once its batch is committed.
     pub(super) fn outcome(&mut self) -> Result<(), StoreError> {
         self.failed.take().map_or(Ok(()), Err)
     }
 }
 
-/// A batch that failed. If its commit was under way, the batch that it may have become.
+/// A failed try to commit. If its outcome is unknown, `may_be` is the batch that may exist.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) failed: Failed,
@@ -121,12 +123,12 @@ impl From<Failed> for Attempt {
     }
 }
 
-/// What a server knows of a cell over one connection. A new connection needs a new one.
+/// Commits to a cell over one connection, and holds the known values. A new connection needs a new committer.
 pub(super) struct Committer {
     server: u64,
     slots: RangeInclusive<u16>,
     known: Known,
-    /// The batch as of which `known` holds.
+    /// The batch as of which `known` is current.
     as_of: Option<Batch>,
     /// Whether that batch was this server's.
     is_mine: bool,
@@ -139,17 +141,17 @@ impl Committer {
         Self { server, slots, known: Known::default(), as_of: None, is_mine: false, locking: 0 }
     }
 
-    /// Begins on a new connection. Returns whether `unknown`, a batch of the connection before it, was committed.
+    /// Begins on a new connection. Returns whether `unknown`, a batch of the last connection, was committed.
     pub(super) async fn begin(&mut self, steps: &mut impl Steps, unknown: Option<Batch>) -> Result<bool, Failed> {
         let (fence, is_committed) = steps.fence(self.tag(), unknown).await?;
         (self.as_of, self.is_mine) = (Some(fence), true);
         Ok(is_committed)
     }
 
-    /// Decides and commits jobs together. On an error, nothing was committed, or nobody knows.
+    /// Decides and commits jobs together. On an error, nothing was committed, or the outcome is unknown.
     pub(super) async fn commit(&mut self, steps: &mut impl Steps, jobs: &mut [Job]) -> Result<(), Attempt> {
         let (mut looked_for, mut tries) = (BTreeSet::new(), 0);
-        // By what is known from the last batch. If it is not enough, this tells what to fetch.
+        // Decide by the values known from the last batch. If they are not enough, the plan says which keys to fetch.
         let mut plan = self.plan(jobs);
         if self.is_mine
             && self.locking == 0
@@ -177,7 +179,7 @@ impl Committer {
         }
     }
 
-    /// Runs all decisions, one after another over what those before it have written.
+    /// Runs all decisions in order. Each sees the writes of those before it.
     fn decide(&self, jobs: &mut [Job]) -> Plan {
         let mut view = CellView::new(&self.known, &self.slots);
         for Job { decision, failed, .. } in jobs.iter_mut() {
@@ -193,8 +195,8 @@ impl Committer {
         self.decide(jobs)
     }
 
-    /// Commits in one trip, if no other server was faster. If it was not committed, returns the keys to look for: an
-    /// insertion may have met one.
+    /// Commits in one round trip, if no other server was faster. If nothing was committed, returns the keys to look for: an
+    /// insertion may have met one of them.
     async fn commit_at_once(
         &mut self,
         steps: &mut impl Steps,
@@ -267,7 +269,7 @@ impl Committer {
         }
     }
 
-    /// The batch as of which this server knows anything.
+    /// The newest batch that this server knows.
     pub(super) fn newest(&self) -> Option<Batch> {
         self.as_of
     }
@@ -280,7 +282,7 @@ impl Committer {
         u128::from(self.server) << 64 | u128::from(fastrand::u64(..))
     }
 
-    /// What the server knows after its own batch.
+    /// Keeps the values that the server's own batch wrote.
     fn keep(&mut self, batch: Batch, writes: Writes) {
         (self.as_of, self.is_mine) = (Some(batch), true);
         self.known.keep_written(batch.number, writes);

@@ -1,7 +1,7 @@
 //! A read that runs to its end in a task of its own.
 //!
 //! A connection answers its reads in their order, and takes the next row only when the one before it was taken. So a read
-//! that nobody polls, say beside a branch of `select!` that waits for another read, would hold up every read behind it.
+//! that nobody polls, for example during another branch of `select!`, would hold up every read after it.
 
 use std::{error::Error as StdError, fmt, future::pending, panic::resume_unwind, sync::Arc};
 
@@ -48,11 +48,11 @@ async fn in_a_task<T: Send + 'static>(work: impl Future<Output = T> + Send + 'st
     }
 }
 
-/// A parameter in the form in which the database gets it; `None` is NULL.
+/// A parameter as it is sent to the database; `None` is NULL.
 struct Encoded(Result<Option<BytesMut>, String>);
 
 impl Encoded {
-    /// Encodes a parameter for a kind; `None` if the statement has no such parameter.
+    /// Encodes a parameter as `kind`, which is `None` if the statement has no such parameter.
     fn of(parameter: &(dyn ToSql + Sync), kind: Option<&Type>) -> Self {
         let Some(kind) = kind else { return Self(Err("the statement has fewer parameters".into())) };
         let mut bytes = BytesMut::new();
@@ -64,7 +64,7 @@ impl Encoded {
     }
 }
 
-/// Parameters may be secrets.
+/// Omits the parameter, which may be secret.
 impl fmt::Debug for Encoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a parameter")
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_parameter_too_many_or_too_few_is_an_error() {
+    async fn one_parameter_too_many_or_too_few_is_an_error() {
         let session = session().await;
         let three: [&(dyn ToSql + Sync); 3] = [&1_i64, &"two", &"three"];
         for parameters in [&three[..1], &three[..]] {

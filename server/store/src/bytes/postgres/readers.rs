@@ -47,7 +47,7 @@ impl Readers {
         Self { sessions: sessions.collect(), next: 0.into(), is_open: is_open.subscribe() }
     }
 
-    /// A connection that works, as far as anybody knows.
+    /// The next connection that is not known to be broken.
     async fn session(&self) -> Result<Arc<Session>, StoreError> {
         let nth = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % self.sessions.len();
         let mut shown = self.sessions[nth].clone();
@@ -68,8 +68,8 @@ impl Readers {
 }
 
 impl Rows for Readers {
-    /// Runs a statement that reads. If the connection breaks meanwhile, runs it again on another: all of them may break at once,
-    /// one after another, as when the database restarts. After one that was silent there is one more try.
+    /// Runs a statement that reads. If the connection breaks meanwhile, runs it again on another one. All may break one after
+    /// another, for example when the database restarts. After a connection that does not answer, there is one more try.
     async fn rows(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let mut broken = 0;
         loop {
@@ -110,7 +110,7 @@ async fn keep_connected(connector: Arc<Connector>, shown: watch::Sender<Option<A
             }
             Err(error) => {
                 let error = error.to_string();
-                // Once for each reason, not for each try.
+                // Log each reason once, not each try.
                 if said.as_ref() != Some(&error) {
                     tracing::warn!(%error, "the database cannot be reached");
                     said = Some(error);

@@ -1,7 +1,7 @@
 //! Reads outside commits, over shared connections. Each statement names one cell.
 //!
-//! Statements of one read may see different moments. The batch that writes a version of a hot entry deletes the one before
-//! it, so a statement sees one version of each.
+//! Statements of one read may see different moments. The batch that writes a version of a hot entry deletes the version
+//! before it, so a statement sees one version of each entry.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ const RECORD_RANGE: [&str; 2] = range!("SELECT key, body FROM record WHERE cell 
 const ENTRY_RANGE: [&str; 2] = range!(
     "SELECT key, body FROM entry WHERE cell = $1 AND key >= $2 AND key < $3 AND substring(key FROM 4 FOR 1) <> '*'::bytea"
 );
-/// A key in the range may have versions behind its end: they begin with the key.
+/// The versions of a key in the range may lie beyond its end, since they are longer than the key.
 const HOT_RANGE: [&str; 2] = range!(
     "SELECT substring(key FROM 1 FOR greatest(length(key) - 8, 0)), body FROM entry WHERE cell = $1 AND key >= $2 \
      AND key < $3::bytea || '\\xffffffffffffffff'::bytea AND substring(key FROM 4 FOR 1) = '*'::bytea \
@@ -52,7 +52,7 @@ pub(super) async fn newest(rows: &impl Rows, cell: i32) -> Result<Batch, StoreEr
     Ok(Batch { number: row.try_get(0)?, tag: row.try_get::<_, Uuid>(1)?.as_u128() })
 }
 
-/// The values under keys, in their order.
+/// The values under keys, in the order of `keys`.
 pub(super) async fn get(rows: &impl Rows, cell: i32, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
     let [records, entries, hot] = by_table(&keys);
     let (records, entries, hot) = tokio::try_join!(

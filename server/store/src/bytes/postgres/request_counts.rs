@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::{Postgres, reads::Rows as _};
 use crate::{Report, RequestCounts, Result, SharedWindow, StoreError, WINDOW, WindowId};
 
-/// A report of a window that is over belongs to no window. What waits begins a new one. A window that begins a window's length ahead
-/// is over too: the database's clock went back.
+/// A report of an ended window counts in no window, and its waiting requests begin a new one. A window that begins a window's
+/// length ahead has ended too: the database's clock went back.
 const COUNT: &str = "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now), \
     report AS (SELECT k.*, coalesce(k.begun, now - k.age) AS since, now FROM clock, \
     unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) \
@@ -27,7 +27,7 @@ const DROP: &str = "DELETE FROM request_window WHERE cell = 0 \
     AND begun_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1";
 
 impl Postgres {
-    /// Drops the counts of minutes that are over.
+    /// Drops the counts of ended windows.
     pub(super) async fn drop_old_counts(&self) -> Result<()> {
         self.readers.rows(DROP, &[&millis(WINDOW)]).await.map(drop)
     }
@@ -89,14 +89,14 @@ mod tests {
         // Another server, whose first request came later, joins the window.
         let joined = one(report("b", None, 5, 2, 0)).await;
         assert_eq!((joined.requests, joined.id), (6, id));
-        // What a server admitted before the window does not count in it.
+        // Requests that a server admitted before the window do not count in it.
         let before = one(report("b", None, 30, 5, 1)).await;
         assert_eq!((before.requests, before.id), (7, id));
         // A server that knows the window counts in it, whatever its clock says.
         let known = one(report("b", Some(id), 12, 2, 1)).await;
         assert_eq!((known.requests, known.id), (10, id));
 
-        // A window that is over begins anew, and so does one that nobody knows any more.
+        // An ended window begins anew, and so does one that was dropped.
         let over = one(report("b", Some(WindowId(id.0 - 60_000)), 61, 9, 2)).await;
         assert_eq!((over.requests, over.id), (12, id), "what waits belongs to the running window");
         store.readers.rows("UPDATE request_window SET begun_at = begun_at - 60000", &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! The tables, made at the first start.
+//! Makes the tables at the first start.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -15,9 +15,9 @@ use super::{
 use crate::StoreError;
 
 const TABLES: &str = include_str!("schema.sql");
-/// The version of the tables. Those of another one are not used.
+/// The version of the tables. Tables of another version are not used.
 const VERSION: i32 = 2;
-/// How often servers that start together may get in each other's way.
+/// How often a server tries to make the tables while others make them too.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -34,7 +34,7 @@ pub enum SchemaError {
 }
 
 impl SchemaError {
-    /// Whether time does not mend it.
+    /// Whether the error lasts until a person acts.
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Other { .. } | Self::Missing => true,
@@ -43,8 +43,7 @@ impl SchemaError {
     }
 }
 
-/// Makes the tables if they are not there. Servers may do so at the same
-/// time: one waits for another.
+/// Makes missing tables. Servers may do so at the same time: one waits for another.
 pub(super) async fn prepare(session: &Session, schema: &str, new: NewTables) -> Result<(), SchemaError> {
     let mut tries = 1;
     loop {
@@ -53,7 +52,7 @@ pub(super) async fn prepare(session: &Session, schema: &str, new: NewTables) -> 
             Err(error) => error,
         };
         let _ = session.client().batch_execute("ROLLBACK").await;
-        // Another server makes the same at this moment.
+        // Another server makes the same tables at this moment.
         let is_race = [
             SqlState::UNIQUE_VIOLATION,
             SqlState::DUPLICATE_TABLE,

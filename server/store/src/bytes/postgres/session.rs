@@ -1,8 +1,8 @@
 //! A connection to the database that has passed the barrier.
 //!
-//! A primary that crashes and starts again shows commits that no standby has yet. If such a row answered a request and a
-//! standby was promoted then, the answer would be of something that never happened. So each connection first commits
-//! something itself, which returns only when everything before it is as durable as the database's settings promise.
+//! A primary that crashes and starts again shows commits that no standby has yet. If a request was answered from them and a
+//! standby was promoted then, the answer would be about something that never happened. So each connection first commits
+//! something itself. This commit returns only when everything before it is as durable as the database's settings promise.
 
 use std::{
     collections::HashMap,
@@ -28,37 +28,37 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{sqlstate::describe, target::Target};
 
-/// What a connection needs of the database, whatever the role's defaults are. No timeout may hit a write: a write that is
-/// cancelled while it waits for a standby is reported as done. But a server that stops in the middle of a batch may hold its
-/// locks for a few seconds only. That timeout hits no commit: a transaction that commits is not idle.
+/// The settings of a connection, whatever the role's defaults are. No timeout may hit a write: a write that is cancelled
+/// while it waits for a standby is reported as done. But a server that stops in the middle of a batch must lose its locks
+/// after a few seconds. The timeout for this hits no commit: a transaction that commits is not idle.
 const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = 0; \
                         SET idle_in_transaction_session_timeout = '5s'; \
                         SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off; \
                         SET client_min_messages = 'warning'";
-/// The statements of a server find their rows by key. A plan that is kept for all arrays does not know how few they are, and would
-/// read whole tables to join them.
+/// The statements of a server find their rows by key. A generic plan does not know how few keys an array has, and would read
+/// whole tables.
 const BY_KEY: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
                       SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off";
 /// How long an answer of the database may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// After how long without an answer another primary is looked for.
+/// How long the server waits for an answer before it looks for another primary.
 const SILENT: Duration = Duration::from_secs(1);
-/// A commit that needs no table. It waits for the standbys as every other.
+/// A commit that needs no table. It waits for the standbys as every commit does.
 const MESSAGE: &str = "SELECT pg_logical_emit_message(true, 'payments', '')";
-/// The name of the file that the database writes now begins with its timeline.
+/// Selects the name of the current WAL file. The name begins with the timeline.
 const TIMELINE: &str = "SELECT pg_walfile_name(pg_current_wal_lsn())";
 /// A commit to the one row that every server knows and none changes.
 const BARRIER: &str = "UPDATE schema_version SET version = version";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Reading what may yet be undone by a failover. Any host that the URL accepts will do.
+    /// Reads on any host that the URL accepts. A failover may still undo changes that are read.
     Reading,
-    /// Writing, on the host that accepts writes. The tables may not be there.
+    /// Writes on the host that accepts writes. The tables may not exist yet.
     Writing,
-    /// Reading what is durable, on the host that accepts writes.
+    /// Reads durable values on the host that accepts writes.
     Serving,
-    /// Committing to a cell, on the host that accepts writes.
+    /// Commits to a cell on the host that accepts writes.
     Cell,
 }
 
@@ -88,7 +88,7 @@ impl Session {
         let (open, closed) = watch::channel(());
         let (primary, mut ends) = (Arc::clone(&target.primary), Box::pin(target.primary.ends(host)));
         let (client, mut connection) = config.connect(target.tls.clone()).await?;
-        // A warning at the start, as of another version of the collations, is about the database and not about a commit.
+        // A warning at the start, for example about the version of collations, is not about a commit.
         let is_set_up = Arc::new(AtomicBool::new(false));
         let has_begun = Arc::clone(&is_set_up);
         let task = tokio::spawn(async move {
@@ -107,8 +107,7 @@ impl Session {
                             continue;
                         }
                         // A commit that no longer waits for a standby is reported as done, with a warning, and every
-                        // connection reads it. So nothing that any connection says is certain, before it passes the
-                        // barrier again.
+                        // connection reads it. So no answer of a connection is certain until it passes the barrier again.
                         tracing::warn!(notice = notice.message(), "the database warns; its connections are dropped");
                         primary.doubt();
                         return;
@@ -137,7 +136,7 @@ impl Session {
     /// Passes the barrier without the tables, which may not be there.
     pub(super) async fn commit_something(&self) -> Result<(), Error> {
         match self.client.batch_execute(MESSAGE).await {
-            // The role may not be allowed to call it. What a command then reads may yet be undone by a failover.
+            // The role may not be allowed to call the function. Then a failover may still undo changes that a command reads.
             Err(error) if error.as_db_error().is_some() && !self.is_closed() => Ok(()),
             outcome => outcome,
         }
@@ -166,8 +165,8 @@ impl Session {
         Ok(Backend(row.map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?))
     }
 
-    /// Ends the process of an earlier connection, which may wait for us with a transaction under way. One that waits for a
-    /// standby is left alone: its end would show everyone a commit that no standby has. Returns whether it waits.
+    /// Ends the process of an earlier connection, which may hold locks in a transaction. A process that waits for a standby
+    /// is left alone: its end would show everyone a commit that no standby has. Returns whether it waits.
     pub(super) async fn end_backend(&self, Backend(backend): &Backend) -> Result<bool, Error> {
         let Some((pid, begun)) = backend else { return Ok(false) };
         let sql = "SELECT CASE WHEN wait_event = 'ClientRead' THEN NOT pg_terminate_backend(pid) \
@@ -177,7 +176,7 @@ impl Session {
         rows.first().map_or(Ok(false), |row| row.try_get(0))
     }
 
-    /// The outcome of calls whose answers come in time. If they do not, the connection is closed: the database or the way to it
+    /// The outcome of calls that are answered in time. If they are not, closes the connection: the database or the way to it
     /// is gone. The database is not told to stop, so a commit may still happen.
     pub(super) async fn in_time<T>(&self, calls: impl Future<Output = T>) -> Option<T> {
         let outcome = timeout(ANSWER, self.or_elsewhere(calls)).await.ok();
@@ -188,8 +187,8 @@ impl Session {
         outcome
     }
 
-    /// The outcome of calls that may take long. While the database is silent, looks whether another host has become the primary:
-    /// then the connection is closed, and the calls fail.
+    /// The outcome of calls that may take long. While the database is silent, looks whether another host has become the
+    /// primary. If so, the connection is closed and the calls fail.
     pub(super) async fn or_elsewhere<T>(&self, calls: impl Future<Output = T>) -> T {
         let mut calls = pin!(calls);
         if let Ok(outcome) = timeout(SILENT, &mut calls).await {
@@ -206,11 +205,11 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Whether a connection that answered with this error is closed, or is about to be: then waits until it is.
+    /// Whether this error ends the connection. If so, waits until it is closed.
     pub(super) async fn breaks_with(&self, error: &Error) -> bool {
         let is_fatal = error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Fatal));
         if is_fatal {
-            // Closes it if the database does not.
+            // This closes the connection if the database does not.
             let _ = self.in_time(self.closed()).await;
         }
         is_fatal || self.is_closed()
@@ -245,6 +244,6 @@ impl Session {
     }
 }
 
-/// The process of the database that serves a connection, told from later ones with the same number by its begin.
+/// The process of the database that serves a connection. Its start time tells it from a later process with the same number.
 #[derive(Clone)]
 pub(super) struct Backend(Option<(i32, String)>);

@@ -6,7 +6,7 @@ use tokio_postgres::{Error, error::SqlState};
 
 use crate::StoreError;
 
-/// An error with what the database said: its own text is only a kind.
+/// The text of an error with the database's message. The driver's own text has only the kind of error.
 pub(super) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(said) => format!("{} ({})", said.message(), said.code().code()),
@@ -21,7 +21,7 @@ fn causes(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(Some(error as &(dyn StdError + 'static)), source)
 }
 
-/// The error of a read, or of a change of which nothing was made.
+/// The error of a read, or of a change that was not made.
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         match error.code() {
@@ -31,9 +31,9 @@ impl From<Error> for StoreError {
     }
 }
 
-/// Whether only a person mends it: a role, a password, a database, a privilege, a table, a certificate.
+/// Whether only a person can correct the cause: a role, a password, a database, a privilege, a table, a certificate.
 pub(super) fn is_lasting(error: &Error) -> bool {
-    /// Invalid authorization, database, schema; syntax or access rule; a feature that the database does not have.
+    /// Invalid authorization, database, schema; syntax or access rule; a feature that the database lacks.
     const CLASSES: [&str; 5] = ["28", "3D", "3F", "42", "0A"];
     match error.code() {
         Some(code) => CLASSES.iter().any(|class| code.code().starts_with(class)),
@@ -53,7 +53,7 @@ pub(super) fn advice(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// Whether the database's certificate is refused, or it has none.
+/// Whether the database's certificate is refused or missing.
 fn is_of_tls(error: &Error) -> bool {
     let of_rustls = |cause: &(dyn StdError + 'static)| {
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -63,5 +63,5 @@ fn is_of_tls(error: &Error) -> bool {
     causes(error).any(of_rustls) || error.source().is_some_and(|cause| cause.to_string() == NO_TLS)
 }
 
-/// What the driver says of a host without TLS, if the URL asks for it.
+/// The driver's message about a host without TLS, if the URL asks for TLS.
 const NO_TLS: &str = "server does not support TLS";

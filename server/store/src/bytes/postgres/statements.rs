@@ -1,8 +1,8 @@
 //! The statements of a commit. Each names one cell. They are prepared when a connection is made, so that each is sent at once
 //! and in order.
 //!
-//! Every one finds its rows by key: the key leads the primary key, since a planner that knows nothing of a table, or plans
-//! for any parameters, walks all rows of a cell where it can.
+//! Each finds its rows by key. The primary key begins with the key and not with the cell: without statistics, or for a
+//! generic plan, the planner would choose to walk all rows of a cell.
 
 use tokio_postgres::{Client, Error, Statement};
 
@@ -29,8 +29,8 @@ macro_rules! each_key {
     };
 }
 
-/// The newest version of a hot entry. No number of a batch begins with a byte other than zero, so no key that goes on
-/// otherwise lies between the versions.
+/// The newest version of a hot entry. The number of a batch begins with a zero byte, so no other key lies between the
+/// versions.
 macro_rules! newest_version {
     () => {
         "(SELECT key, body FROM entry WHERE cell = $1 AND key > k.key AND key <= k.key || '\\x00ffffffffffffff'::bytea \
@@ -47,7 +47,8 @@ pub(super) const HOT: &str = concat!(each_key!(), newest_version!());
 
 statements! {
     lock = "SELECT first_slot, last_slot FROM cell WHERE cell = $1 FOR UPDATE";
-    /// Behind the lock, as a statement of its own: the snapshot of the one that locks precedes its wait.
+    /// This is a statement of its own after the lock, because the snapshot of the statement that locks is older than its
+    /// wait.
     newest = NEWEST;
     is_there = "SELECT FROM batch WHERE cell = $1 AND batch = $2 AND tag = $3";
 
@@ -58,7 +59,7 @@ statements! {
     hot_unless = concat!(each_key!(), newest_version!(), " WHERE (SELECT b.batch = $3 AND b.tag = $4 FROM batch b \
         WHERE b.cell = $1 ORDER BY b.batch DESC LIMIT 1) IS NOT TRUE");
 
-    /// Fails if the newest batch is not the one that this one follows: its number is null then.
+    /// Fails if this batch does not follow the newest one: then its number is null.
     insert_batch = "INSERT INTO batch (cell, batch, server, tag) SELECT c.cell, (SELECT b.batch + 1 FROM \
         (SELECT batch, tag FROM batch WHERE cell = $1 ORDER BY batch DESC LIMIT 1) b WHERE b.batch = $2 AND b.tag = $3), \
         $4, $5 FROM cell c WHERE c.cell = $1";
@@ -68,8 +69,8 @@ statements! {
         FROM cell c, unnest($2::bytea[], $3::text[]) t (key, body) WHERE c.cell = $1";
     insert_entries = "INSERT INTO entry (cell, key, body) SELECT c.cell, t.key, t.body \
         FROM cell c, unnest($2::bytea[], $3::bytea[]) t (key, body) WHERE c.cell = $1";
-    /// Of rows that are there, or may be. A join with what they become would be planned by a table's size at that time: on an
-    /// empty one it walks the cell, and a plan for any parameters stays.
+    /// For rows that may exist. An update by a join would get a generic plan for the table's size of that moment: on an empty
+    /// table, one that walks the cell.
     put_records = "INSERT INTO record (cell, key, body) SELECT c.cell, t.key, t.body \
         FROM cell c, unnest($2::bytea[], $3::text[]) t (key, body) WHERE c.cell = $1 \
         ON CONFLICT (key, cell) DO UPDATE SET body = excluded.body";
@@ -78,6 +79,6 @@ statements! {
         ON CONFLICT (key, cell) DO UPDATE SET body = excluded.body";
     delete_records = "DELETE FROM record WHERE cell = $1 AND key = ANY($2::bytea[])";
     delete_entries = "DELETE FROM entry WHERE cell = $1 AND key = ANY($2::bytea[])";
-    /// From where the last one ended, since what was deleted there may still have to be walked over.
+    /// Begins where the last deletion ended, since a scan from the start may have to walk over deleted rows.
     delete_batches = "DELETE FROM batch WHERE cell = $1 AND batch >= $2 AND batch < $3";
 }

@@ -26,7 +26,7 @@ pub(super) const HOST_LOST: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub struct Target {
-    /// As the URL says: any host of it.
+    /// The configuration of the URL, with all its hosts.
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     pub(super) schema: String,
@@ -83,7 +83,7 @@ impl Target {
         })
     }
 
-    /// Counts a round trip, for tests alone.
+    /// Counts a round trip, only for tests.
     pub(super) fn count_trip(&self) {
         #[cfg(any(test, feature = "testing"))]
         self.trips.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -112,8 +112,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// Bounds the time after which a host that is gone without a word counts as gone, where the URL does not: by default TCP
-/// waits for a quarter of an hour, or for two hours.
+/// Limits how long a host that has vanished is waited for, where the URL sets no limit. By default TCP waits for a quarter of
+/// an hour, or for two hours.
 fn notice_a_lost_host(config: &mut Config) {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(HOST_LOST);
@@ -126,8 +126,8 @@ fn notice_a_lost_host(config: &mut Config) {
     }
 }
 
-/// Takes out of a URL what libpq knows and `tokio_postgres` does not: the file of root certificates, and the TLS modes that
-/// verify.
+/// Takes parameters out of a URL that libpq knows and `tokio_postgres` does not: the file of root certificates, and the TLS
+/// modes that verify.
 fn own_parameters(text: &str) -> (String, Option<String>, bool) {
     // A list of hosts is no URL to the parser of URLs, so only the query is parsed.
     let Some((before, query)) = text.split_once('?') else { return (text.to_owned(), None, false) };

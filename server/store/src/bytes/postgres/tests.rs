@@ -66,7 +66,7 @@ async fn range(place: &Postgres, from: &str, to: &str, is_reversed: bool, at_mos
 }
 
 #[tokio::test]
-async fn a_value_of_each_table_is_read_as_it_was_written_and_a_range_shows_each_once_in_order() {
+async fn values_of_each_table_are_read_as_written_and_a_range_shows_each_once_in_order() {
     let target = target().await;
     let server = server(&target).await;
     let place = &server.0;
@@ -87,14 +87,14 @@ async fn a_value_of_each_table_is_read_as_it_was_written_and_a_range_shows_each_
     assert_eq!(range(place, "", "~", false, 4).await, all[..4]);
     assert_eq!(range(place, "", "~", true, 3).await, ["000:e/2=2", "000:e=1", "000/r=2"]);
     assert_eq!(range(place, "000*", "000+", true, 2).await, ["000*i=4", "000*h1=10"]);
-    // Strictly after a hot entry, and up to one.
+    // Ranges that begin right after a hot entry, or end there.
     assert_eq!(range(place, "000*h\0", "000*z", false, 9).await, ["000*h1=10", "000*i=4"]);
     assert_eq!(range(place, "000*", "000*h\0", false, 9).await, ["000*h=3"]);
     assert_eq!(range(place, "000:e\0", "000:z", false, 9).await, ["000:e/2=2"]);
 
     place.commit(FIRST, writes(&[("000*h", None), ("000/r", None), ("000:e", None), ("000:f", None)])).await.unwrap();
     assert_eq!(range(place, "", "~", false, 9).await, ["000*h1=10", "000*i=4", "000:e/2=2"]);
-    // A key that was removed in the same batch is written whatever was there.
+    // A key that the same batch removes first is written, whatever was there.
     let again = [("000:e/2", None), ("000:e/2", Some("5")), ("000/r", None), ("000/r", Some("6"))];
     place.commit(FIRST, writes(&again)).await.unwrap();
     assert_eq!(range(place, "000/", "~", false, 9).await, ["000/r=6", "000:e/2=5"]);
@@ -124,7 +124,7 @@ async fn each_cell_has_its_own_values_and_refuses_the_keys_of_others() {
         assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{key}: {refused:?}");
     }
     assert_eq!(place.get(Cell(1), vec![b"200/r".to_vec()]).await.unwrap(), [Some(b"1".to_vec())]);
-    // What one change does wrong is no other's error.
+    // The error of one change is not that of another.
     let both = tokio::join!(
         place.commit(Cell(1), writes(&[("200/s", Some("1"))])),
         place.commit(Cell(1), writes(&[("000/s", Some("1"))])),
@@ -133,7 +133,7 @@ async fn each_cell_has_its_own_values_and_refuses_the_keys_of_others() {
     end(server).await;
 }
 
-/// Adds one to a hot entry, and records which number it was.
+/// Adds one to a hot entry, and records the value before.
 fn count(numbers: &Arc<Mutex<Vec<u64>>>, key: String) -> Decision {
     let last = Arc::new(Mutex::new(None));
     let numbers = Arc::clone(numbers);
@@ -181,7 +181,7 @@ async fn servers_on_one_cell_count_without_gaps() {
 }
 
 #[tokio::test]
-async fn a_batch_takes_one_trip_while_the_newest_is_this_servers_and_two_after_anothers() {
+async fn a_batch_takes_one_trip_after_this_servers_own_batch_and_more_after_another_servers() {
     let target = target().await;
     let (one, two) = (server(&target).await, server(&target).await);
     let numbers = Arc::default();
@@ -202,7 +202,7 @@ async fn a_batch_takes_one_trip_while_the_newest_is_this_servers_and_two_after_a
 }
 
 #[tokio::test]
-async fn a_server_that_lost_its_connection_keeps_nothing_and_goes_on() {
+async fn a_server_that_lost_its_connection_keeps_no_values_and_goes_on() {
     let mut target = target().await;
     target.config.application_name(&target.schema);
     let server = server(&target).await;
@@ -225,12 +225,12 @@ async fn a_server_that_lost_its_connection_keeps_nothing_and_goes_on() {
 }
 
 #[tokio::test]
-async fn of_changes_that_wait_together_all_are_committed_but_the_one_that_the_database_refuses() {
+async fn changes_that_wait_together_are_committed_except_the_one_that_the_database_refuses() {
     let target = target().await;
     let server = server(&target).await;
     let place = &server.0;
     place.commit(FIRST, writes(&[("000/r", Some("0"))])).await.unwrap();
-    // No index has room for it, however it is compressed.
+    // The key is too long for an index, even compressed.
     let mut random = fastrand::Rng::with_seed(1);
     let long: String = (0..9_000).map(|_| random.alphanumeric()).collect();
     let long = format!("000/{long}");
@@ -246,7 +246,7 @@ async fn of_changes_that_wait_together_all_are_committed_but_the_one_that_the_da
 }
 
 #[tokio::test]
-async fn a_server_that_stops_within_a_batch_holds_up_others_for_seconds_only() {
+async fn a_server_that_stops_within_a_batch_holds_up_others_only_for_seconds() {
     let target = target().await;
     let server = server(&target).await;
     let frozen = client_of(&shared_url().await).await;

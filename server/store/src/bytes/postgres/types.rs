@@ -17,7 +17,7 @@ impl ToSql for Column<'_> {
         let Kind::Array(element) = kind.kind() else { return Err("an array is needed".into()) };
         out.reserve(20 + self.0.iter().map(|bytes| 4 + bytes.len()).sum::<usize>());
         let count = u32::try_from(self.0.len())?;
-        // One dimension, without nulls, from 1 on.
+        // One dimension, without nulls, with indexes from 1.
         for number in [1, 0, element.oid(), count, 1] {
             out.extend_from_slice(&number.to_be_bytes());
         }
@@ -35,7 +35,7 @@ impl ToSql for Column<'_> {
     to_sql_checked!();
 }
 
-/// The slots of a row of `cell`; `None` if they are none.
+/// The slots of a row of `cell`; `None` if a number is no slot.
 pub(super) fn slots_of(row: &Row, first: usize) -> Result<Option<RangeInclusive<u16>>, tokio_postgres::Error> {
     let (first, last): (i32, i32) = (row.try_get(first)?, row.try_get(first + 1)?);
     Ok(u16::try_from(first).ok().zip(u16::try_from(last).ok()).map(|(first, last)| first..=last))

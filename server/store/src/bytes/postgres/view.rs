@@ -1,8 +1,8 @@
-//! The view of a cell that decisions read through and write into, and what is known of the cell.
+//! The view of a cell that decisions read and write, and the known values of the cell.
 //!
-//! A decision may read what nobody has fetched. It then finds nothing and goes on, so one run tells nearly all that it reads.
-//! Nothing of that run counts. But a record that is found absent in this way, and that the same batch inserts, need not be
-//! fetched: its insertion proves that it was absent.
+//! A decision may read a key that was not fetched. It then finds nothing and goes on, so one run shows nearly all keys that
+//! it reads. That run does not count. But a record that was found absent in this way need not be fetched if the batch inserts
+//! it: the insertion proves that it was absent.
 
 use std::{
     borrow::Cow,
@@ -16,7 +16,7 @@ use crate::{
     bytes::{CELL, Decision, Table, View},
 };
 
-/// How many bytes a server keeps of a cell.
+/// How many bytes of a cell a server keeps from batch to batch.
 const KEPT_BYTES: usize = 8 << 20;
 
 /// A value, and the batch that wrote it if it is a hot entry.
@@ -28,18 +28,18 @@ pub(super) struct Stored {
 
 pub(super) type Found = Vec<(Vec<u8>, Option<Stored>)>;
 
-/// What is known of a cell while its lock is held, or was known at the end of this server's last batch.
+/// The known values of a cell, while it is locked or as of this server's last batch.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Hot entries, and what this server has written, from batch to batch.
+    /// Hot entries and values that this server has written, kept from batch to batch.
     kept: HashMap<Vec<u8>, Option<Stored>>,
     kept_bytes: usize,
-    /// All else, for one batch.
+    /// All other values, for one batch.
     fetched: HashMap<Vec<u8>, Option<Stored>>,
 }
 
 impl Known {
-    /// What stands under a key; `None` if nobody knows.
+    /// The value under a key; `None` if it is not known.
     fn get(&self, key: &[u8]) -> Option<Option<&Stored>> {
         self.kept.get(key).or_else(|| self.fetched.get(key)).map(Option::as_ref)
     }
@@ -54,7 +54,7 @@ impl Known {
         }
     }
 
-    /// Keeps what this server's own batch wrote.
+    /// Keeps the values that this server's own batch wrote.
     pub(super) fn keep_written(&mut self, batch: i64, writes: Writes) {
         let Writes { inserted, updated, deleted, hot, .. } = writes;
         let written = inserted.into_iter().chain(updated).map(|(key, body)| (key, Some(body)));
@@ -88,31 +88,31 @@ impl Known {
 
 #[derive(Debug)]
 struct Write {
-    /// `None` removes.
+    /// `None` removes the value.
     value: Option<Vec<u8>>,
-    /// Whether the batch has removed what was there, whatever it was.
+    /// Whether the batch has removed the earlier value, known or not.
     overwrites: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HotWrite {
     pub(super) key: Vec<u8>,
-    /// `None` removes.
+    /// `None` removes the value.
     pub(super) body: Option<Vec<u8>>,
-    /// The batch that wrote what it was.
+    /// The batch that wrote the replaced version.
     pub(super) replaces: Option<i64>,
 }
 
-/// The writes of a batch, each by the way in which it is written, in the order of their keys.
+/// The writes of a batch, by the statements that make them, in the order of their keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Writes {
-    /// Of records and entries that are not there, or that nobody has looked for.
+    /// Records and entries that do not exist, or that nobody has looked for.
     pub(super) inserted: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Of records and entries that are there, or may be.
+    /// Records and entries that exist or may exist.
     pub(super) updated: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) deleted: Vec<Vec<u8>>,
     pub(super) hot: Vec<HotWrite>,
-    /// Whether they must be durable when their commit returns.
+    /// Whether the writes must be durable when their commit returns.
     pub(super) is_synced: bool,
 }
 
@@ -123,11 +123,11 @@ impl Writes {
 }
 
 pub(super) struct Plan {
-    /// What the server has kept, and decisions have read.
+    /// Kept keys that the decisions have read.
     pub(super) kept: BTreeSet<Vec<u8>>,
-    /// What must be fetched. All decisions run again then.
+    /// Keys that must be fetched. Then all decisions run again.
     pub(super) missed: BTreeSet<Vec<u8>>,
-    /// Counts if nothing was missed.
+    /// The writes. They count if no key was missed.
     pub(super) writes: Writes,
 }
 
@@ -135,12 +135,12 @@ pub(super) struct Plan {
 pub(super) struct CellView<'k> {
     known: &'k Known,
     slots: &'k RangeInclusive<u16>,
-    /// What the accepted changes write.
+    /// The writes of the accepted changes.
     batch: BTreeMap<Vec<u8>, Write>,
-    /// What the current change writes.
+    /// The writes of the current change.
     change: BTreeMap<Vec<u8>, Write>,
     kept: BTreeSet<Vec<u8>>,
-    /// What was found absent without a look.
+    /// Keys that were found absent without being fetched.
     assumed: BTreeSet<Vec<u8>>,
     missed: BTreeSet<Vec<u8>>,
     /// A key of another cell that the current change writes.
@@ -192,7 +192,7 @@ impl<'k> CellView<'k> {
         Plan { kept, missed, writes }
     }
 
-    /// Notes that a value is read.
+    /// Records that a value is read.
     fn note(&mut self, key: &[u8], may_be_new: bool) {
         if self.change.contains_key(key) || self.batch.contains_key(key) {
             return;
@@ -251,7 +251,7 @@ impl View for CellView<'_> {
         self.write(key, None);
     }
 
-    /// A place that does not pack has a key for each addition, so it is new nearly always.
+    /// A place that does not pack has a key for each addition, so the key is nearly always new.
     fn append(&mut self, key: Vec<u8>, more: &[u8]) -> Result<(), StoreError> {
         self.note(&key, Table::of(&key) != Some(Table::Hot));
         let value = [self.value(&key).unwrap_or_default(), more].concat();

@@ -1,4 +1,4 @@
-//! The one writer of a cell in a server: the changes that wait are committed together.
+//! The one writer of a cell in a server. It commits waiting changes together.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::{
 use super::protocol::{Attempt, Committer, Failed, Job, Steps};
 use crate::{StoreError, bytes::Batch};
 
-/// How many changes are committed together.
+/// How many changes are committed together at most.
 const MAX_BATCH: usize = 128;
 /// How long changes wait for a database that cannot be reached.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,13 +19,13 @@ const RECONNECT: Duration = Duration::from_millis(200);
 
 pub(super) trait Connect: Send + 'static {
     type Steps: Steps;
-    /// Says what is wrong if the database cannot be reached.
+    /// Returns a reason if the database cannot be reached.
     fn connect(&self) -> impl Future<Output = Result<Self::Steps, String>> + Send;
 }
 
 pub(super) struct Waiting {
     pub(super) job: Job,
-    /// Where its outcome goes.
+    /// Where the change's outcome goes.
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Writer<C: Connect> {
     connect: C,
     slots: RangeInclusive<u16>,
     server: u64,
-    /// The connection, and what is known over it.
+    /// The connection, and its committer.
     connected: Option<(C::Steps, Committer)>,
     /// Why the last try of the batch under way failed.
     reason: Option<String>,
@@ -47,8 +47,8 @@ impl<C: Connect> Writer<C> {
         Self { connect, slots, server, connected: None, reason: None }
     }
 
-    /// Commits what waits, until nobody can send any more. Tells of each batch how many changes it had, how long it took, and which
-    /// is the newest then, as far as is known.
+    /// Commits waiting changes until all senders are dropped. After each batch, calls `synced` with the number of its
+    /// changes, how long it took, and the newest known batch.
     pub(super) async fn run(
         mut self,
         mut queue: mpsc::Receiver<Waiting>,
@@ -65,12 +65,12 @@ impl<C: Connect> Writer<C> {
                 // The caller may be gone.
                 let _ = answer.send(outcome);
             }
-            // Those that were just answered make their next changes, which would otherwise miss this batch.
+            // Callers that were just answered make their next changes here. Otherwise these would miss the next batch.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Commits changes together, and one after another if the database refuses them together.
+    /// Commits changes together, or one by one if the database refuses them together.
     async fn commit(&mut self, jobs: &mut [Job]) -> Outcomes {
         match self.commit_batch(jobs).await {
             Ok(()) => jobs.iter_mut().map(Job::outcome).collect(),
@@ -97,7 +97,7 @@ impl<C: Connect> Writer<C> {
                 return Ok(());
             };
             let error = match failed {
-                // On the new connection, which could not tell what came of the batch.
+                // The new connection refused the fence, so the batch's outcome stays unknown.
                 _ if unknown.is_some() && !matches!(failed, Failed::Broken(_) | Failed::Elsewhere(_)) => {
                     return Err(StoreError::Unknown);
                 }

@@ -1,4 +1,4 @@
-//! Entries: each follows from a record.
+//! Checks that each entry follows from a record.
 
 use std::str::FromStr;
 
@@ -51,7 +51,7 @@ impl Check<'_> {
                 self.expect(waits, key, "is the lane of an endpoint without pending deliveries");
                 Ok(())
             }
-            // Work may be over before its claim.
+            // Work may end before its claim.
             "lease" => {
                 self.expect(Held::decode(value).is_some(), key, "is no claim on work");
                 Ok(())
@@ -64,7 +64,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether a key of its own follows from the record that it names.
+    /// Whether an [`Entry::Key`] follows from the record that it names.
     async fn follows(&self, kind: &str, key: &[u8], value: &[u8]) -> Result<bool, StoreError> {
         let record = match kind {
             "workspace" => keys::id_at_end(key).map(|id| keys::workspace(&id)),
@@ -84,14 +84,14 @@ impl Check<'_> {
         Ok(self.entries_from(record).await?.contains(&entry))
     }
 
-    /// What follows from the record under a key; nothing if it is not there or cannot be read.
+    /// The entries of the record under a key; none if the record is missing or unreadable.
     async fn entries_from(&self, record: Option<Vec<u8>>) -> Result<Vec<Entry>, StoreError> {
         let Some(key) = record else { return Ok(Vec::new()) };
         let Some(value) = self.get(&key).await? else { return Ok(Vec::new()) };
         Ok(entries_of(&key, &value).unwrap_or_default())
     }
 
-    /// Each owner of a key in an index by time stands there.
+    /// Checks that each owner under a key of a time index belongs there.
     async fn at_times(&mut self, index: TimeIndex, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let owners = owners_at(index, key, value);
         self.expect(!owners.is_empty(), key, OF_NOTHING);
@@ -118,10 +118,10 @@ impl Check<'_> {
         .await
     }
 
-    /// The head of lists and sums, or a full chunk of a list with a head of its own.
+    /// Checks a head of lists and sums, or a full chunk of a list with a head of its own.
     async fn head_or_chunk(&mut self, kind: &str, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let is_apart = matches!(kind, "deliveries-of" | "found");
-        // A chunk stands behind its head: a slash and a number.
+        // The key of a chunk is that of its head, a slash and a number.
         let chunk_of = key.len().checked_sub(9).filter(|end| is_apart && key[*end] == b'/').map(|end| &key[..end]);
         if let Some(head) = chunk_of
             && self.get(head).await?.is_some()
@@ -165,7 +165,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A full chunk of a list of a scope.
+    /// Checks a full chunk of a list of a scope.
     async fn chunk_of_scope(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let name = key.len().checked_sub(9).and_then(|end| keys::rest_of(&key[..end]));
         let parts = name.and_then(|name| Some((keys::scope_of(name)?, name.rsplit('/').next()?)));
@@ -202,7 +202,7 @@ impl Check<'_> {
         self.item_of(key, (&head, list), position, item).await
     }
 
-    /// An item of a list, which has this head and this name in it, follows from the record that it names.
+    /// Checks that an item of a list follows from the record that it names. The list has this name in this head.
     async fn item_of(
         &mut self,
         key: &[u8],
@@ -223,7 +223,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Items of a list with a head of its own.
+    /// Checks items of a list with a head of its own.
     async fn items_apart(
         &mut self,
         kind: &str,
@@ -267,7 +267,7 @@ impl Check<'_> {
         };
         let number = keys::number_of(key).unwrap_or_default();
         let positions: Vec<u64> = bits::down(number, value).collect();
-        // A block begins to be when its first chunk of the list is full.
+        // A block exists once the first chunk of its payments is full.
         let list = List::payments(&scope);
         let before = list.tail(&*self.head(&list.head).await?).map_or(0, Tail::count);
         for position in positions {
@@ -285,7 +285,7 @@ impl Check<'_> {
     }
 }
 
-/// The id that a value or an owner is.
+/// Parses an id that is a value or an owner.
 fn id_of<I: FromStr>(text: &[u8]) -> Option<I> {
     str::from_utf8(text).ok()?.parse().ok()
 }

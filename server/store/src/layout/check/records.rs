@@ -1,4 +1,4 @@
-//! Records: what they say by themselves, and the entries that follow from them.
+//! Checks each record by itself, and that it has its entries.
 
 use payments_core::{Payment, RawJson};
 
@@ -69,7 +69,7 @@ impl Check<'_> {
         }
     }
 
-    /// A record stands under its own key, and has its entries.
+    /// Checks that a record is under its own key and has its entries.
     async fn stands(&mut self, key: &[u8], record: &impl Record) -> Result<(), StoreError> {
         self.expect(key == record.key(), key, "holds another record");
         self.has_entries(key, record.entries()).await
@@ -95,7 +95,7 @@ impl Check<'_> {
         self.stands(key, &stored).await
     }
 
-    /// A payment has the events and the postings of its state.
+    /// Checks that a payment has the events and the postings of its state.
     async fn events_of(&mut self, key: &[u8], stored: &StoredPayment<'_>, payment: &Payment) -> Result<(), StoreError> {
         let whole = match whole_events(self.reads, &stored.events).await {
             Ok(whole) => whole,
@@ -163,7 +163,7 @@ impl Check<'_> {
         self.stands(key, &stored).await
     }
 
-    /// A stored response tells of an effect that is there.
+    /// Checks that a stored response is about a record that exists.
     async fn response(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(kept) = self.parse::<KeptResponse>(key, value) else { return Ok(()) };
         let is_there = match (&kept.body, &kept.event) {
@@ -197,7 +197,7 @@ impl Check<'_> {
         })
     }
 
-    /// A claimed key has no response that counts, and the lease ends.
+    /// Checks that a claimed key has no valid response, and a lease that ends after it begins.
     async fn claim(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(claim) = self.parse(key, value) else { return Ok(()) };
         let Some(of) = keys::idempotency_key(key) else {

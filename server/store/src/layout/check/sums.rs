@@ -1,4 +1,4 @@
-//! Each stored sum equals the one that follows from the records.
+//! Checks that each stored sum equals the sum over the records.
 
 use std::{collections::BTreeMap, fmt::Arguments};
 
@@ -12,22 +12,22 @@ use super::super::{
 };
 use crate::domain::{BothBalances, DayTotals};
 
-/// A head and a sum or a list in it.
+/// The key of a head, and the name of a sum or of a list in it.
 type Name = (Vec<u8>, String);
 
-/// What was found, and what follows from the records.
+/// The stored sums, and those that follow from the records.
 #[derive(Default)]
 pub(super) struct Sums {
     stored: BTreeMap<Name, i128>,
     derived: BTreeMap<Name, i128>,
     stored_days: BTreeMap<Vec<u8>, DayTotals>,
     derived_days: BTreeMap<Vec<u8>, DayTotals>,
-    /// The moves of each scope by their positions, with the balances that are said to come after them.
+    /// The money moves of each scope by their positions: BDT, USD, and the stored balances afterwards.
     moves: BTreeMap<(Vec<u8>, u64), (i128, i128, BothBalances)>,
 }
 
 impl Sums {
-    /// Adds what an entry adds.
+    /// Adds an entry to the sums that follow from the records.
     pub(super) fn derive(&mut self, entry: Entry) {
         match entry {
             Entry::Sum { head, name, amount } => *self.derived.entry((head, name)).or_default() += amount,
@@ -62,7 +62,7 @@ impl Sums {
         *self.stored_days.entry(key).or_default() += totals;
     }
 
-    /// What an event adds to the ledger.
+    /// Adds an event's move of the balance.
     pub(super) fn money(&mut self, event: &StoredEvent) {
         let Some(money) = &event.money else { return };
         let Some(moved) = money.moved() else { return };
