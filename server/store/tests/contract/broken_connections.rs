@@ -1,4 +1,5 @@
-//! Connections to the database break, or it refuses a batch. Each change has its effect once or not at all, and its caller knows.
+//! Connections to the database break, or it refuses a batch. Each change has its effect once or not at all, and its caller
+//! knows which.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::{Engine, Postgres, apart, changes::app, database_apart, samples::*, somebody_waits};
 
-/// A database of its own, so that everything in it can be refused and every connection to it ended.
+/// A database of one test, which can refuse everything in it and end every connection to it.
 struct Database {
     url: String,
 }
@@ -75,18 +76,19 @@ impl Database {
         spawn_blocking(move || run_sql(&apart().url("postgres"), &sql)).await.unwrap();
     }
 
-    /// From now on each workspace is refused with this code.
+    /// Refuses each workspace with this code from now on.
     async fn refuse_workspaces(&self, code: &str) {
         self.run(&format!(
             "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              PERFORM nextval('refused'); RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $$; \
-             CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record FOR EACH ROW WHEN (position('/workspace/' in encode(NEW.key, 'escape')) > 0) \
-             EXECUTE FUNCTION refuse(); DROP SEQUENCE IF EXISTS refused; CREATE SEQUENCE refused"
+             CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record FOR EACH ROW \
+             WHEN (position('/workspace/' in encode(NEW.key, 'escape')) > 0) EXECUTE FUNCTION refuse(); \
+             DROP SEQUENCE IF EXISTS refused; CREATE SEQUENCE refused"
         ))
         .await;
     }
 
-    /// How often a workspace was refused since then.
+    /// How often a workspace was refused since [`refuse_workspaces`](Self::refuse_workspaces).
     async fn refusals(&self) -> String {
         self.run("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM refused").await
     }
@@ -101,7 +103,7 @@ async fn create(store: &Arc<Store>, nth: u8) -> String {
     outcome(commit(store, vec![payment(new_payment(nth, at(0)))]).await)
 }
 
-/// What the store says of a change that it could not make.
+/// The store's error for a change that it could not make.
 fn error(committed: Result<payments_store::Committed, CommitError>) -> StoreError {
     match committed {
         Err(CommitError::Store(error)) => error,
@@ -110,7 +112,7 @@ fn error(committed: Result<payments_store::Committed, CommitError>) -> StoreErro
 }
 
 #[tokio::test]
-async fn a_commit_whose_connection_breaks_or_that_must_be_repeated_on_postgresql_has_one_effect() {
+async fn a_commit_on_postgresql_that_breaks_off_or_is_repeated_has_one_effect() {
     let database = Database::new().await;
     let relay = database.relay().await;
     has_one_effect(database.store(Some(&relay)).await, &relay).await;
@@ -136,13 +138,13 @@ async fn a_change_that_postgresql_refuses_is_tried_as_often_as_its_code_allows()
     let engine = database.store(None).await;
     let store = engine.store();
     let refused = [
-        // At once, and ten times behind the lock.
+        // One try without the lock, and ten with it.
         ("40001", "11", "refused (40001)"),
         ("40P01", "10", "refused (40P01)"),
         ("23505", "10", "refused (23505)"),
         ("55P03", "10", "refused (55P03)"),
         ("57014", "10", "refused (57014)"),
-        // As often as there is time for.
+        // As many tries as there is time for.
         ("25006", "", "the database cannot be reached: refused (25006)"),
         ("57P01", "", "the database cannot be reached: refused (57P01)"),
         ("57P02", "", "the database cannot be reached: refused (57P02)"),
@@ -165,14 +167,14 @@ async fn a_change_that_postgresql_refuses_is_tried_as_often_as_its_code_allows()
 }
 
 #[tokio::test]
-async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_refuses() {
+async fn changes_that_wait_together_are_committed_except_the_one_that_postgresql_refuses() {
     let database = Database::new().await;
     let engine = database.store(None).await;
     let store = engine.store();
     database.refuse_workspaces("23514").await;
     let client = client_of(&database.url).await;
     assert_eq!(create(&store, 1).await, COMMITTED);
-    // One batch waits for the cell, and the next changes wait for it.
+    // One batch waits for the cell, and the next changes wait for this batch.
     client.batch_execute("BEGIN; SELECT FROM shop.cell FOR UPDATE").await.unwrap();
     let held = tokio::spawn({
         let store = Arc::clone(&store);
@@ -189,7 +191,7 @@ async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_r
     assert_eq!((before.await, after.await), (COMMITTED.into(), COMMITTED.into()));
     assert!(error(refused.await).to_string().contains("refused (23514)"));
     assert_eq!(held.await.unwrap(), COMMITTED);
-    // Once in a batch and once alone.
+    // It was refused once in a batch and once alone.
     assert_eq!(database.refusals().await, "2");
     assert_eq!(payments(&store).await, 4);
     drop(store);
@@ -197,10 +199,10 @@ async fn of_changes_that_wait_together_postgresql_gets_all_but_the_one_that_it_r
 }
 
 #[tokio::test]
-async fn servers_that_make_the_tables_at_once_all_start_and_tables_of_others_are_not_touched() {
+async fn servers_that_make_the_tables_at_the_same_time_all_start_and_other_tables_are_not_touched() {
     let database = Database::new().await;
     let client = client_of(&database.url).await;
-    // Another server has just made the schema, which nobody can see yet.
+    // Another server has made the schema in a transaction that has not ended.
     client.batch_execute("BEGIN; CREATE SCHEMA shop").await.unwrap();
     let mut starting = Box::pin(database.store(None));
     tokio::select! {
@@ -245,7 +247,7 @@ async fn a_warning_of_postgresql_ends_every_connection_and_no_commit_is_lost_or_
 }
 
 #[tokio::test]
-async fn a_batch_that_postgresql_does_not_let_be_read_is_refused_on_a_connection_that_goes_on() {
+async fn a_batch_on_a_missing_postgresql_table_is_refused_and_its_connection_goes_on() {
     let database = Database::new().await;
     let engine = database.store(None).await;
     let store = engine.store();
@@ -278,7 +280,7 @@ async fn reads_and_commits_go_on_when_postgresql_ends_all_connections() {
 }
 
 #[tokio::test]
-async fn without_postgresql_reads_and_commits_say_so_after_a_while_and_work_once_it_is_back() {
+async fn without_postgresql_reads_and_commits_fail_after_a_while_and_work_once_it_is_back() {
     let database = Database::new().await;
     let relay = database.relay().await;
     let engine = database.store(Some(&relay)).await;
@@ -287,7 +289,7 @@ async fn without_postgresql_reads_and_commits_say_so_after_a_while_and_work_once
     database.accept(false).await;
     relay.hit_next_commit(Fault::DropAnswer);
     let others = async {
-        // It is made, and its answer is lost.
+        // The commit is made, and its answer is lost.
         while payments(&store).await < 3 {
             sleep(Duration::from_millis(5)).await;
         }

@@ -44,7 +44,7 @@ fn json(record: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(record).unwrap()
 }
 
-/// One record of each kind. Everything else follows from them.
+/// One record of each kind. All entries follow from them.
 fn one_of_each() -> Vec<Write> {
     let (hash, record) = api_key(1, 0);
     vec![
@@ -66,7 +66,7 @@ pub(super) async fn written(store: Arc<Store>) -> String {
     read(store).await
 }
 
-/// All that [`written`] wrote.
+/// Everything that [`written`] wrote.
 pub(super) async fn read(store: Arc<Store>) -> String {
     let (paid, lease) = (new_payment(1, at(0)).session.payment.id, lease(1, 0));
     let ping = ping(1, at(0), &endpoint(1)).delivery.id;
@@ -166,7 +166,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
     }
 }
 
-pub(super) async fn a_change_of_a_key_that_was_just_read_is_read_at_once(store: Arc<Store>) {
+pub(super) async fn a_change_of_an_api_key_that_was_just_read_is_seen_at_once(store: Arc<Store>) {
     for version in 0..3 {
         let (hash, mut key) = api_key(1, version);
         key.revoked_at = (version == 2).then(|| at(0));
@@ -190,7 +190,7 @@ pub(super) async fn a_part_of_the_log_of_requests_is_read_by_its_place_in_its_ow
     assert_eq!(store.log_part(&elsewhere, Place::Open).await.unwrap(), None);
 }
 
-pub(super) async fn of_changes_of_one_version_made_at_once_one_succeeds(store: Arc<Store>) {
+pub(super) async fn one_of_several_simultaneous_changes_of_one_version_succeeds(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let before = new.session.clone();
     commit(&store, vec![payment(new)]).await.unwrap();
@@ -218,7 +218,7 @@ pub(super) async fn a_scope_never_has_more_endpoints_than_it_may(store: Arc<Stor
     assert_eq!(store.endpoints(&scope(), None, 9).await.unwrap().len(), 2);
 }
 
-pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: Arc<Store>) {
+pub(super) async fn the_first_condition_that_does_not_hold_is_reported(store: Arc<Store>) {
     store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
     commit(&store, vec![added(endpoint(1), 1), delivery(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
     let claim = store.claim(Queue::Lanes, &lease(1, 0), 1).await.unwrap().remove(0);
@@ -232,7 +232,7 @@ pub(super) async fn of_conditions_that_do_not_hold_the_first_is_reported(store: 
     assert_eq!(outcome(commit(&store, vec![full(), stale()]).await), "the webhook endpoint limit of 1 is reached");
 }
 
-pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<Store>) {
+pub(super) async fn simultaneous_changes_add_up(store: Arc<Store>) {
     let pay = async |nth: u8| {
         let new = new_payment(nth, at(nth.into()));
         let before = new.session.clone();
@@ -250,7 +250,7 @@ pub(super) async fn additions_of_changes_made_at_once_add_up(store: Arc<Store>) 
     assert_eq!(completed.map(|(.., count)| count).sum::<u64>(), 20, "{by_status:?}");
 }
 
-pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<Store>) {
+pub(super) async fn records_are_read_as_they_were_written(store: Arc<Store>) {
     let keys = [3, 1, 2].map(|nth| api_key(nth, 0));
     let second = Workspace {
         id: WorkspaceId::new(Slot::FIRST, at(1), [0; RANDOM_BYTES]),
@@ -279,7 +279,7 @@ pub(super) async fn what_was_written_is_read_as_it_was(store: Arc<Store>) {
     commit(&store, vec![added(endpoint(1), 9), payment(new)]).await.unwrap();
     let (pending, endpoints) = store.pending_event(&event, 9).await.unwrap().unwrap();
     let sent = payments_store::domain::fan_out(&pending, &endpoints, || [1; RANDOM_BYTES]).remove(0);
-    // What an event says does not change when its payment does.
+    // The data of an event does not change when its payment does.
     let second = paid(&first, at(5));
     let session = second.session.clone();
     let fanned_out = Write::FannedOut { scope: scope(), event, after: None };

@@ -16,14 +16,14 @@ async fn check(target: &Target) -> (Checked, u64) {
 }
 
 #[tokio::test]
-async fn a_sound_database_has_no_findings_and_every_missing_row_is_found() {
+async fn a_sound_database_has_no_findings_and_each_missing_row_is_found() {
     let (target, client) = schema("damaged").await;
     let engine = Postgres::open(target.clone()).await;
     moving::fill(engine.store()).await;
     engine.end().await;
     let (sound, records) = check(&target).await;
     assert_eq!((sound.findings, sound.payments, sound.records), (vec![], 2, records));
-    // Nothing says that these must be there.
+    // Nothing refers to these.
     let alone = "(app|gateway-token|log|lease)/";
     for table in ["record", "entry"] {
         let all = format!("SELECT key, encode(key, 'escape') FROM {table} WHERE encode(key, 'escape') !~ '{alone}'");
@@ -47,7 +47,7 @@ async fn a_sound_database_has_no_findings_and_every_missing_row_is_found() {
 }
 
 #[tokio::test]
-async fn a_snapshot_reads_any_number_of_rows_in_order_and_no_later_change() {
+async fn a_snapshot_reads_any_number_of_rows_in_order_and_sees_no_later_change() {
     let (target, _client) = schema("snapshot").await;
     let engine = Postgres::open(target.clone()).await;
     let mut ids = Vec::new();

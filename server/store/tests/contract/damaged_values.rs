@@ -1,4 +1,4 @@
-//! The check of a layout finds each value that is missing, that is another's, or that follows from nothing.
+//! The check of a layout finds each value that is missing, is under a wrong key, or follows from nothing.
 
 use payments_store::{
     Finding, Snapshot as _, Store,
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{moving, samples::*};
 
-/// Records that stand alone: nothing says that they must be there.
+/// Records to which nothing refers, so the check cannot notice that one is missing.
 const ALONE: [&str; 4] = ["app/", "gateway-token/", "log/", "lease/"];
 
 fn dynamic(store: &Arc<MemoryStore>) -> Arc<Store> {
@@ -19,7 +19,7 @@ fn dynamic(store: &Arc<MemoryStore>) -> Arc<Store> {
 async fn filled() -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::default());
     moving::fill(dynamic(&store)).await;
-    // More than a chunk of a list has, some of them paid.
+    // More payments than a chunk of a list has, some of them paid.
     let new: Vec<_> = (10..50).map(|nth| new_payment(4, at(nth))).collect();
     commit(&dynamic(&store), new.iter().cloned().map(payment).collect()).await.unwrap();
     let moved = new.iter().step_by(3).map(|new| payment(paid(&new.session, at(60))));
@@ -60,7 +60,7 @@ async fn each_missing_value_is_found() {
 }
 
 #[tokio::test]
-async fn each_value_that_is_cut_off_is_found() {
+async fn each_truncated_value_is_found() {
     let store = filled().await;
     for (key, value) in values(&store).await {
         let Some((_, cut)) = value.split_last() else { continue };
@@ -108,7 +108,7 @@ async fn each_entry_that_follows_from_no_record_is_found() {
 }
 
 #[tokio::test]
-async fn each_value_that_cannot_be_read_is_found_and_the_rest_is_checked() {
+async fn each_unreadable_value_is_found_and_the_rest_is_checked() {
     let store = filled().await;
     let (before, all) = (store.check(&mut |_| ()).unwrap().records, values(&store).await);
     for (key, _) in all {

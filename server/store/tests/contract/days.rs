@@ -38,7 +38,7 @@ pub(super) async fn a_payment_counts_on_the_day_of_its_creation_in_its_own_scope
     assert_eq!(days(&store, "2023-11-14", "2023-11-16").await, both);
     assert_eq!(days(&store, "2023-11-15", "2023-11-16").await, both[1..]);
     assert_eq!(days(&store, "2023-11-15", "2023-11-15").await, []);
-    // What ends without money, and what is given back, changes no day.
+    // A failed payment and a refund change no day.
     let refund = Cause::Refunded { id: RefundId::new(Slot::FIRST, at(3 * DAY), [1; RANDOM_BYTES]), reason: None };
     let refunded = try_moved(&after, refund, at(3 * DAY)).unwrap();
     let failed = try_moved(&sessions[1], Cause::GatewayFailed, at(3 * DAY)).unwrap();
@@ -50,7 +50,7 @@ pub(super) async fn a_payment_counts_on_the_day_of_its_creation_in_its_own_scope
     assert_eq!(store.days(&elsewhere, Currency::Bdt, all()).await.unwrap(), []);
 }
 
-pub(super) async fn payments_made_and_paid_at_once_add_up_on_their_day(store: Arc<Store>) {
+pub(super) async fn simultaneous_payments_add_up_on_their_day(store: Arc<Store>) {
     let pay = async |nth: u8| {
         let new = new_payment(nth, at(nth.into()));
         let before = new.session.clone();

@@ -13,7 +13,7 @@ use crate::samples::{
     DAY, SECOND, added, at, commit, delivery, end, endpoint, new_payment, paid, payment, ping, scope,
 };
 
-/// The part of the list, once it has what was committed: an engine may show an event a little later.
+/// The part of the list, once it has `expected` events: a place may show an event a little late.
 async fn listed(store: &Arc<Store>, from: EventsFrom, at_most: usize, expected: usize) -> Vec<EventEntry> {
     for _ in 0..1000 {
         let found = store.events(&scope(), &from, at_most).await.unwrap().unwrap();
@@ -35,7 +35,7 @@ fn ids(entries: &[EventEntry]) -> Vec<EventId> {
 
 pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own_scope(store: Arc<Store>) {
     assert_eq!(store.events(&scope(), &EventsFrom::Beginning, 9).await.unwrap().unwrap(), []);
-    // The second is committed later and happened earlier.
+    // The second event is committed later and happened earlier.
     let writes = [new_payment(1, at(SECOND)), new_payment(2, at(0))];
     let completed = paid(&writes[0].session, at(2 * SECOND));
     let mut expected = Vec::new();
@@ -57,7 +57,7 @@ pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own
     assert!(store.events(&scope(), &EventsFrom::After(unknown), 9).await.unwrap().is_none());
 }
 
-pub(super) async fn whoever_reads_on_after_an_event_misses_none_and_reads_none_twice(store: Arc<Store>) {
+pub(super) async fn a_reader_of_the_list_of_events_misses_none_and_reads_none_twice(store: Arc<Store>) {
     let mut expected = Vec::new();
     for nth in 1..=100 {
         let write = new_payment(nth, at(i64::from(nth) * DAY));
@@ -73,7 +73,7 @@ pub(super) async fn whoever_reads_on_after_an_event_misses_none_and_reads_none_t
     }
     assert_eq!(found, expected);
     assert_eq!(listed(&store, EventsFrom::After(found[99].clone()), 7, 0).await, []);
-    // From a time: nothing of that time or later is left out, and not everything is read.
+    // A part from a time leaves out no event of that time or later, and does not begin with the first event.
     let from_time = ids(&listed(&store, EventsFrom::Time(at(90 * DAY)), 100, 11).await);
     assert!(from_time.ends_with(&expected[89..]));
 }
@@ -91,7 +91,7 @@ pub(super) async fn an_event_keeps_its_data_in_the_list_when_its_payment_changes
     assert_eq!(found, [(id, expected.to_vec())]);
 }
 
-pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(store: Arc<Store>) {
+pub(super) async fn every_delivery_of_a_payments_events_is_listed_with_the_payment(store: Arc<Store>) {
     let hook = endpoint(1);
     commit(&store, vec![added(hook.clone(), 9)]).await.unwrap();
     let created = new_payment(1, at(0));
@@ -107,7 +107,7 @@ pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(
         commit(&store, vec![delivery(&made)]).await.unwrap();
         expected.push(made);
     }
-    // One ends, is redacted, and stays; a ping belongs to no payment.
+    // An ended and redacted delivery stays in the list. A ping belongs to no payment.
     commit(&store, vec![end(&expected[0]), delivery(&ping(3, at(0), &hook))]).await.unwrap();
     store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap();
     let found = store.deliveries_of(&scope(), &id, 9).await.unwrap();
@@ -120,7 +120,7 @@ pub(super) async fn every_delivery_of_a_payments_events_is_among_its_deliveries(
     assert_eq!(store.deliveries_of(&other, &id, 9).await.unwrap().len(), 0);
 }
 
-pub(super) async fn whoever_reads_on_through_the_deliveries_to_an_endpoint_misses_none(store: Arc<Store>) {
+pub(super) async fn a_reader_of_the_deliveries_to_an_endpoint_misses_none(store: Arc<Store>) {
     commit(&store, vec![added(endpoint(1), 9), added(endpoint(2), 9)]).await.unwrap();
     let mut expected = Vec::new();
     for nth in 0..100 {

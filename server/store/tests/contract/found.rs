@@ -1,4 +1,4 @@
-//! Parts of the list of payments, and what payments are found by.
+//! Parts of the list of payments, and lookup values.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -41,7 +41,7 @@ fn found_by(lookup: Option<Lookup>) -> PaymentSource {
     PaymentSource::Lookup(lookup.unwrap())
 }
 
-pub(super) async fn whoever_reads_on_after_a_payment_misses_none_and_reads_none_twice(store: Arc<Store>) {
+pub(super) async fn a_reader_of_the_list_of_payments_misses_none_and_reads_none_twice(store: Arc<Store>) {
     let (mut expected, mut completed) = (Vec::new(), Vec::new());
     for nth in 0..80 {
         let write = new_payment_with(nth, at(i64::from(nth) * SECOND), r#""customerPhone": "01712345678","#);
@@ -78,7 +78,7 @@ pub(super) async fn whoever_reads_on_after_a_payment_misses_none_and_reads_none_
     }
 }
 
-pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<Store>) {
+pub(super) async fn a_part_between_two_times_has_every_payment_created_between_them(store: Arc<Store>) {
     let mut made = Vec::new();
     for nth in 0..150_u8 {
         let field = if nth % 2 == 0 { r#""customerEmail": "a@shop.example","# } else { "" };
@@ -87,7 +87,7 @@ pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<St
         commit(&store, vec![payment(write)]).await.unwrap();
     }
     let email = found_by(Lookup::email("a@shop.example"));
-    // A time before all payments, or after all of them, need not be given.
+    // No time is given if it lies before or after all payments.
     for (first, end) in [(0, 150), (3, 4), (40, 41), (31, 97), (149, 150), (150, 150), (9, 9), (140, 150), (0, 10)] {
         let (created_after, created_before) =
             ((first > 0).then(|| at(first * DAY)), (end < 150).then(|| at(end * DAY)));
@@ -103,9 +103,7 @@ pub(super) async fn a_part_between_times_has_every_payment_of_them(store: Arc<St
     }
 }
 
-pub(super) async fn a_payment_is_found_by_each_of_its_values_in_their_normal_form_and_in_its_own_scope(
-    store: Arc<Store>,
-) {
+pub(super) async fn a_payment_is_found_by_the_normal_form_of_each_of_its_values_in_its_own_scope(store: Arc<Store>) {
     let fields = [
         r#""merchantTransactionId": "A-17", "customerEmail": " Asha@Shop.example", "customerPhone": "+880 1712-345678","#,
         r#""merchantTransactionId": "a-17", "customer": {"email": "asha@shop.EXAMPLE", "phone": "০১৭১২৩৪৫৬৭৮"},"#,
@@ -137,7 +135,7 @@ pub(super) async fn a_payment_is_found_by_each_of_its_values_in_their_normal_for
     }
 }
 
-pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(store: Arc<Store>) {
+pub(super) async fn one_of_several_new_payments_that_demand_a_unique_value_is_made(store: Arc<Store>) {
     let unique = |nth: u8, reference: &str| {
         let fields = format!(r#""merchantTransactionId": "{reference}","#);
         let mut write = new_payment_with(nth, at(i64::from(nth)), &fields);
@@ -153,7 +151,7 @@ pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(stor
     outcomes.sort();
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == COMMITTED).count(), 1, "{outcomes:?}");
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == USED).count(), 19, "{outcomes:?}");
-    // Who does not ask for it may repeat a value, and who asks after that is refused.
+    // A payment that does not demand a unique value may repeat one. A later payment that demands it is refused.
     for expected in [COMMITTED, USED] {
         let mut write = unique(if expected == USED { 31 } else { 30 }, "B-1");
         write.unique = write.unique.filter(|_| expected == USED);
@@ -162,7 +160,7 @@ pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(stor
     let mut repeated = unique(32, "A-17");
     repeated.unique = None;
     assert_eq!(outcome(commit(&store, vec![payment(repeated)]).await), COMMITTED);
-    // In one change too.
+    // This holds within one change too.
     let both = vec![payment(unique(33, "C-1")), payment(unique(34, "C-1"))];
     assert_eq!(outcome(commit(&store, both).await), USED);
     assert_eq!(outcome(commit(&store, vec![payment(unique(35, "C-1"))]).await), COMMITTED);
@@ -170,7 +168,7 @@ pub(super) async fn of_new_payments_that_alone_may_have_a_value_one_is_made(stor
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_servers_that_create_payments_of_one_order_at_once_one_does() {
+async fn one_of_several_servers_that_create_payments_of_an_order_at_the_same_time_succeeds() {
     let database = schema("unique_of_servers").await.0;
     let (one, other) = (Postgres::open(database.clone()).await, Postgres::open(database).await);
     for order in 0..30_u8 {

@@ -1,4 +1,4 @@
-//! Idempotency keys: who was first, and who is at it.
+//! Idempotency keys: their responses and claims.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ async fn body_of(store: &Arc<Store>, text: &str) -> Option<RawJson> {
     store.stored_response(&key(text)).await.unwrap().map(|response| response.body)
 }
 
-pub(super) async fn a_response_is_kept_under_a_key_for_a_day(store: Arc<Store>) {
+pub(super) async fn a_response_is_stored_under_a_key_for_a_day(store: Arc<Store>) {
     for (body, time, expected) in
         [(1, 0, COMMITTED), (2, 0, KEY_USED), (3, DAY - 1, KEY_USED), (4, DAY, COMMITTED), (5, DAY + 1, KEY_USED)]
     {
@@ -26,7 +26,7 @@ pub(super) async fn a_response_is_kept_under_a_key_for_a_day(store: Arc<Store>) 
     assert_eq!(body_of(&store, "another").await, None);
 }
 
-pub(super) async fn of_responses_kept_under_a_key_at_once_one_succeeds_and_the_others_get_it(store: Arc<Store>) {
+pub(super) async fn one_of_several_simultaneous_responses_to_a_key_is_stored_and_the_others_get_it(store: Arc<Store>) {
     let keeps = (0..8).map(|body| store.commit(keeping("one", body, at(body), ClaimEnd::NotClaimed)));
     let outcomes = join_all(keeps).await;
     let kept = body_of(&store, "one").await.unwrap();
@@ -40,7 +40,7 @@ pub(super) async fn of_responses_kept_under_a_key_at_once_one_succeeds_and_the_o
     }
 }
 
-pub(super) async fn a_response_that_an_event_holds_too_stays_as_it_was(store: Arc<Store>) {
+pub(super) async fn a_response_that_is_also_the_data_of_an_event_stays_as_it_was(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let (before, body) = (new.session.clone(), RawJson::of(&new.session.payment).unwrap());
     let (key, fingerprint) = (key("one"), "v2:1".to_owned());
@@ -71,11 +71,11 @@ pub(super) async fn a_key_has_one_holder_until_it_finishes_releases_or_its_lease
     assert_eq!(finish(ClaimEnd::Held(token(3)), 2 + LEASE).await, COMMITTED);
     assert_eq!(claim(4, 3 + LEASE).await, KEY_USED);
     assert_eq!(finish(ClaimEnd::Held(token(2)), 3 + LEASE).await, KEY_USED);
-    // After a day the key is as good as new. Who finishes whatever the claim ends it.
+    // After a day the key is unused again. [`ClaimEnd::Any`] ends any claim.
     assert_eq!(claim(5, 2 + LEASE + DAY).await, COMMITTED);
     assert_eq!(finish(ClaimEnd::Any, 3 + LEASE + DAY).await, COMMITTED);
     assert_eq!(claim(6, 3 + LEASE + 2 * DAY).await, COMMITTED, "no claim is left");
-    // Who outlived the lease may finish as long as nobody has taken over.
+    // A request that outlived its lease may finish as long as no other one has taken over.
     assert_eq!(finish(ClaimEnd::Held(token(6)), 3 + 2 * LEASE + 2 * DAY).await, COMMITTED);
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn payments_are_listed_newest_first_and_an_order_once_seen_neve
         made.insert(0, create(&store, nth, i64::from(nth) * SECOND).await);
     }
     assert_eq!(ids_from_all_pages(&store, 2).await, made);
-    // Within one second, and not in the order of their times.
+    // Payments of one second, not in the order of their times.
     let mut seen = made;
     for (nth, millis) in [(6, 6_500), (7, 6_100), (8, 6_900), (9, 6_100)] {
         create(&store, nth, millis).await;
@@ -49,7 +49,7 @@ pub(super) async fn payments_are_listed_newest_first_and_an_order_once_seen_neve
     assert_eq!((page.total, page.page, page.limit, page.items), (9, 3, 4, seen[8..].to_vec()));
 }
 
-pub(super) async fn whoever_pages_through_a_list_misses_none_that_was_there_at_the_beginning(store: Arc<Store>) {
+pub(super) async fn a_reader_of_pages_misses_no_payment_that_was_there_at_the_start(store: Arc<Store>) {
     let mut first = HashSet::new();
     for nth in 0..30 {
         first.insert(create(&store, nth, nth.into()).await);
@@ -98,7 +98,7 @@ pub(super) async fn a_payment_is_in_the_list_of_its_status_and_in_no_other(store
     assert_eq!((second.total, &second.items[0].id), (2, &ids[1]));
 }
 
-pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_in_its_own_scope_alone(store: Arc<Store>) {
+pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_only_in_its_own_scope(store: Arc<Store>) {
     let first = new_payment(1, at(0));
     let (id, scope) = (first.session.payment.id.clone(), scope());
     let others = [
@@ -121,7 +121,7 @@ pub(super) async fn a_payment_is_served_as_its_last_change_left_it_and_in_its_ow
     }
 }
 
-pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<Store>) {
+pub(super) async fn payments_are_listed_for_manual_review_until_a_person_has_decided(store: Arc<Store>) {
     let waiting = async || {
         let (settlements, reviews) = (store.manual_settlements().await.unwrap(), store.manual_reviews().await.unwrap());
         (settlements.len(), reviews.len())
@@ -158,7 +158,7 @@ pub(super) async fn payments_wait_for_a_person_until_one_has_decided(store: Arc<
     }
 }
 
-pub(super) async fn a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came(store: Arc<Store>) {
+pub(super) async fn a_cursor_of_endpoints_finds_all_later_ids_whenever_they_were_added(store: Arc<Store>) {
     let next = async |after: Option<u8>| {
         let after = after.map(|nth| endpoint(nth).endpoint.id);
         let found = store.endpoints(&scope(), after.as_ref(), 2).await.unwrap();
@@ -175,7 +175,7 @@ pub(super) async fn a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came
     assert_eq!(next(Some(7)).await, []);
 }
 
-pub(super) async fn an_outbox_begins_with_the_oldest_however_late_it_came(store: Arc<Store>) {
+pub(super) async fn an_outbox_begins_with_the_oldest_delivery_however_late_it_was_committed(store: Arc<Store>) {
     let to = endpoint(1);
     let head = async |at_most| store.outbox(&to.endpoint.id, at_most).await.unwrap();
     let ids = |nths: &[u8]| nths.iter().map(|nth| ping(*nth, at(0), &to).delivery.id).collect::<Vec<_>>();
@@ -205,18 +205,18 @@ pub(super) async fn a_clock_that_steps_back_changes_no_list_and_no_outbox(store:
     let found: HashSet<_> = ids_from_all_pages(&store, 1).await.into_iter().collect();
     assert_eq!(found, HashSet::from([later, earlier]));
     assert_eq!(store.outbox(&endpoint(1).endpoint.id, 9).await.unwrap().ids.len(), 2);
-    // A claim by the earlier clock finds everything that does not wait for a time.
+    // A claim by the clock that stepped back finds all work that does not wait for a time.
     assert_eq!(store.claim(Queue::FanOut, &lease(1, 0), 9).await.unwrap().len(), 2);
     assert_eq!(store.claim(Queue::Lanes, &lease(1, 0), 9).await.unwrap().len(), 1);
 }
 
-pub(super) async fn every_page_of_a_long_list_has_what_the_ones_before_it_leave(store: Arc<Store>) {
+pub(super) async fn every_page_of_a_long_list_continues_the_page_before(store: Arc<Store>) {
     const PAYMENTS: i64 = 1_100;
     let new: Vec<_> = (0..PAYMENTS).map(|nth| new_payment(1, at(nth))).collect();
     for some in new.chunks(100) {
         commit(&store, some.iter().cloned().map(payment).collect()).await.unwrap();
     }
-    // Some hundreds in a row are paid, and of the others every third.
+    // Three hundred in a row are paid, and every third of the others.
     let is_paid = |nth: usize| nth.is_multiple_of(3) || (300..600).contains(&nth);
     let of_paid: Vec<_> = new.iter().enumerate().filter(|(nth, _)| is_paid(*nth)).collect();
     for some in of_paid.chunks(100) {

@@ -1,6 +1,6 @@
-//! The [store's contract](payments_store) as tests: every sentence of it, on every engine.
+//! Tests of every sentence of the [store's contract](payments_store), in every place for bytes.
 //!
-//! Each sentence is a function that gets an empty store. After it, the engine starts again, and the store is checked.
+//! Each sentence is a function that gets an empty store. After it, the store is opened again and checked.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -43,20 +43,20 @@ use test_support::cluster::{Cluster, client_of, shared_url};
 use tokio::{task::spawn_blocking, time::sleep};
 use tokio_postgres::Client;
 
-/// A way to have stores.
+/// A store in one place for bytes.
 trait Engine {
-    /// An engine whose store is empty.
+    /// An empty store.
     async fn new() -> Self;
     fn store(&self) -> Arc<Store>;
-    /// The same store after an orderly end and a start.
+    /// The same store, closed and opened again.
     async fn restarted(self) -> Self;
-    /// Checks the store, if the engine can.
+    /// Checks the store, if it can be checked.
     async fn findings(&self) -> Vec<Finding>;
-    /// An orderly end. An engine that is still closing fails when the directory of its test is removed.
+    /// Closes the store. It would fail if it was still closing when the directory of its test is removed.
     async fn end(self);
 }
 
-/// A store in memory loses its records when it ends. So it is not started again.
+/// A store in memory loses its records when it is closed. So it is not opened again.
 struct Memory(Arc<MemoryStore>);
 
 impl Engine for Memory {
@@ -140,7 +140,7 @@ impl Postgres {
     }
 }
 
-/// Waits until somebody waits for a lock in the database of this connection.
+/// Waits until a session waits for a lock in the database of this connection.
 async fn somebody_waits(client: &Client) {
     let waiting = "SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
                    WHERE NOT l.granted AND a.datname = current_database()";
@@ -151,7 +151,7 @@ async fn somebody_waits(client: &Client) {
     }
 }
 
-/// A new database in a cluster apart, for tests that end connections and hold transactions open.
+/// A new database in a separate cluster, for tests that end connections and hold transactions open.
 async fn database_apart() -> String {
     spawn_blocking(|| apart().new_database()).await.unwrap()
 }
@@ -169,7 +169,7 @@ async fn schema(name: &str) -> (Target, Client) {
     (Target::new(&url.into(), None).unwrap().with_schema(name), client)
 }
 
-/// A new and empty database.
+/// A new and empty database in the shared cluster.
 async fn own_database() -> String {
     spawn_blocking(|| Cluster::shared().new_database()).await.unwrap()
 }
@@ -199,7 +199,8 @@ impl Engine for Postgres {
     }
 }
 
-/// Starts an engine again, which then checks itself. The records of these tests are a developer's who has a workspace.
+/// Opens a store again and checks it. Adds the workspace of the tests' developer if it is missing, because the check needs
+/// it.
 async fn check<E: Engine>(engine: E) -> E {
     if engine.store().workspace_of(&samples::scope().developer_id).await.unwrap().is_none() {
         samples::commit(&engine.store(), vec![Write::Workspace(samples::workspace(0))]).await.unwrap();
@@ -210,7 +211,7 @@ async fn check<E: Engine>(engine: E) -> E {
     engine
 }
 
-/// Makes a test of each sentence, on each engine.
+/// Makes a test of each sentence, in each place for bytes.
 macro_rules! contract {
     ($( $subject:ident { $( $sentence:ident, )* } )*) => {
         contract!(@on memory Memory $( $( $subject $sentence )* )*);
@@ -230,7 +231,7 @@ macro_rules! contract {
             )*
 
             #[tokio::test]
-            async fn what_a_commit_answered_is_there_after_a_restart() {
+            async fn acknowledged_changes_are_there_after_a_restart() {
                 let engine = $engine::new().await;
                 let written = crate::changes::written(engine.store()).await;
                 let engine = check(engine).await;
@@ -245,74 +246,74 @@ contract! {
     changes {
         a_change_is_whole_or_not_there,
         a_record_is_written_only_with_the_version_after_the_stored_one,
-        a_change_of_a_key_that_was_just_read_is_read_at_once,
+        a_change_of_an_api_key_that_was_just_read_is_seen_at_once,
         a_part_of_the_log_of_requests_is_read_by_its_place_in_its_own_scope,
-        of_changes_of_one_version_made_at_once_one_succeeds,
+        one_of_several_simultaneous_changes_of_one_version_succeeds,
         a_scope_never_has_more_endpoints_than_it_may,
-        of_conditions_that_do_not_hold_the_first_is_reported,
-        additions_of_changes_made_at_once_add_up,
-        what_was_written_is_read_as_it_was,
+        the_first_condition_that_does_not_hold_is_reported,
+        simultaneous_changes_add_up,
+        records_are_read_as_they_were_written,
     }
     days {
         a_payment_counts_on_the_day_of_its_creation_in_its_own_scope_and_currency,
-        payments_made_and_paid_at_once_add_up_on_their_day,
+        simultaneous_payments_add_up_on_their_day,
     }
     events {
         events_are_listed_in_the_order_of_their_commits_in_their_own_scope,
-        whoever_reads_on_after_an_event_misses_none_and_reads_none_twice,
+        a_reader_of_the_list_of_events_misses_none_and_reads_none_twice,
         an_event_keeps_its_data_in_the_list_when_its_payment_changes,
-        every_delivery_of_a_payments_events_is_among_its_deliveries,
-        whoever_reads_on_through_the_deliveries_to_an_endpoint_misses_none,
+        every_delivery_of_a_payments_events_is_listed_with_the_payment,
+        a_reader_of_the_deliveries_to_an_endpoint_misses_none,
     }
     transactions {
         each_change_with_postings_is_a_transaction_with_the_balance_after_it,
-        whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice,
+        a_reader_of_older_transactions_misses_none_and_reads_none_twice,
     }
     found {
-        whoever_reads_on_after_a_payment_misses_none_and_reads_none_twice,
-        a_part_between_times_has_every_payment_of_them,
-        a_payment_is_found_by_each_of_its_values_in_their_normal_form_and_in_its_own_scope,
-        of_new_payments_that_alone_may_have_a_value_one_is_made,
+        a_reader_of_the_list_of_payments_misses_none_and_reads_none_twice,
+        a_part_between_two_times_has_every_payment_created_between_them,
+        a_payment_is_found_by_the_normal_form_of_each_of_its_values_in_its_own_scope,
+        one_of_several_new_payments_that_demand_a_unique_value_is_made,
     }
     keys {
-        a_response_is_kept_under_a_key_for_a_day,
-        of_responses_kept_under_a_key_at_once_one_succeeds_and_the_others_get_it,
-        a_response_that_an_event_holds_too_stays_as_it_was,
+        a_response_is_stored_under_a_key_for_a_day,
+        one_of_several_simultaneous_responses_to_a_key_is_stored_and_the_others_get_it,
+        a_response_that_is_also_the_data_of_an_event_stays_as_it_was,
         a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends,
         a_claim_on_a_key_that_was_made_before_the_clock_went_back_ends,
     }
     lists {
         payments_are_listed_newest_first_and_an_order_once_seen_never_changes,
-        whoever_pages_through_a_list_misses_none_that_was_there_at_the_beginning,
-        every_page_of_a_long_list_has_what_the_ones_before_it_leave,
+        a_reader_of_pages_misses_no_payment_that_was_there_at_the_start,
+        every_page_of_a_long_list_continues_the_page_before,
         a_payment_is_in_the_list_of_its_status_and_in_no_other,
-        a_payment_is_served_as_its_last_change_left_it_and_in_its_own_scope_alone,
-        payments_wait_for_a_person_until_one_has_decided,
-        a_cursor_of_endpoints_finds_all_later_ids_whenever_they_came,
-        an_outbox_begins_with_the_oldest_however_late_it_came,
+        a_payment_is_served_as_its_last_change_left_it_and_only_in_its_own_scope,
+        payments_are_listed_for_manual_review_until_a_person_has_decided,
+        a_cursor_of_endpoints_finds_all_later_ids_whenever_they_were_added,
+        an_outbox_begins_with_the_oldest_delivery_however_late_it_was_committed,
         a_clock_that_steps_back_changes_no_list_and_no_outbox,
     }
     work {
         work_has_one_holder_until_it_is_released_or_its_lease_ends,
         a_renewed_claim_lasts_longer_and_one_that_was_taken_over_is_not_renewed,
         a_claim_that_was_released_or_taken_over_finishes_nothing,
-        a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it,
-        of_a_payments_events_the_later_waits_while_the_earlier_is_claimed,
+        a_lane_can_be_claimed_if_it_has_a_pending_delivery_and_no_holder,
+        a_later_event_of_a_payment_waits_while_an_earlier_one_is_claimed,
         an_endpoint_committed_before_a_payments_change_receives_its_event,
         an_event_of_a_scope_without_endpoints_is_never_pending,
-        an_event_is_handed_out_until_all_its_endpoints_were_looked_at,
+        an_event_is_handed_out_until_all_its_endpoints_are_handled,
         sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first,
         a_delivery_that_waits_is_in_no_outbox_and_is_handed_out_when_due_the_earliest_first,
         a_delivery_that_waits_is_handed_out_once_if_the_time_of_its_attempt_changed,
         a_claim_that_was_made_before_the_clock_went_back_ends,
-        what_is_planned_is_listed_by_its_time_and_what_has_one_time_together,
+        planned_work_is_listed_by_its_time_and_work_of_the_same_time_together,
     }
     pruning {
         old_responses_are_dropped_the_oldest_first_and_no_more_than_asked,
         ended_claims_on_keys_are_dropped_the_oldest_first,
         a_claim_that_takes_over_while_the_old_one_is_dropped_stays,
         ended_deliveries_are_redacted_the_oldest_first_and_a_pending_one_holds_up_none,
-        a_delivery_that_ends_after_those_of_its_time_were_redacted_is_redacted,
+        a_delivery_that_ends_after_pruning_has_passed_it_is_redacted,
         a_delivery_that_waits_for_its_next_attempt_keeps_its_payload,
     }
 }

@@ -1,5 +1,5 @@
-//! Creates from many tasks at a time, on PostgreSQL. With `STORE_CREATES=500` for each task and `STORE_AT` for the URL of a
-//! database, in release, it measures the store without HTTP.
+//! Creates payments from many tasks at the same time, on PostgreSQL. A release build measures the store without HTTP, with
+//! `STORE_CREATES=500` for each task and a database's URL in `STORE_AT`.
 
 use std::{env, time::Instant};
 
@@ -13,7 +13,7 @@ use crate::{Engine, Postgres, check, samples::*};
 const TASKS: u8 = 128;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn creates_from_many_tasks_are_each_there_and_none_twice() {
+async fn each_create_from_many_tasks_is_stored_once() {
     many_creates(Postgres::open(target("many_creates").await).await).await;
 }
 
@@ -43,7 +43,7 @@ async fn many_creates(engine: impl Engine) {
                     claim: ClaimEnd::NotClaimed,
                 };
                 let change = Change { idempotency: Some(keep), ..Change::of(payment(create)) };
-                // As a shop that gets no answer to its first request sends it again.
+                // Commit the first change twice, as if a shop that got no answer sent its request again.
                 let again = (number == 0).then(|| store.commit(change.clone()));
                 let commits = again.into_iter().chain([store.commit(change)]);
                 let committed = join_all(commits).await.into_iter().filter(Result::is_ok).count();

@@ -1,4 +1,4 @@
-//! A store's values move to an empty one, whatever the places.
+//! Moves a store's values to an empty store, between any two places.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub(super) async fn fill(store: Arc<Store>) {
     assert_eq!(store.prune(Prunable::DeliveryBodies, at(2), 9).await.unwrap(), 1);
 }
 
-/// The values after a key, some at a time.
+/// All values after a key, read `at_a_time` at a time.
 pub(super) fn values(store: &dyn Snapshot, mut after: Option<Vec<u8>>, at_a_time: usize) -> Vec<KeyValue> {
     let mut all = Vec::new();
     loop {
@@ -101,10 +101,10 @@ async fn move_all<S: Moved, T: Moved>() {
     for kind in kinds {
         assert!(all.iter().any(|(key, _)| record_kind(key) == Some(kind)), "{kind}");
     }
-    // How far a migration into the source came stays there, even if it is a page alone.
+    // The progress of a migration into the source stays there, even if it alone would fill a page.
     assert!(all.iter().all(|(key, _)| record_kind(key) != Some("migration")));
     assert_eq!(source.read(|store| values(store, None, 1)).await, all);
-    // Whoever reads on after any value reads the rest.
+    // A reader that goes on after any value reads the rest.
     let expected = all.clone();
     source
         .read(move |store| {

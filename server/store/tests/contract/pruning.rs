@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::samples::*;
 
 pub(super) async fn old_responses_are_dropped_the_oldest_first_and_no_more_than_asked(store: Arc<Store>) {
-    // Two are of one moment, and a key is used again after its day.
+    // Two responses are of one moment, and a key is used again after a day.
     for (text, time) in [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("a", DAY / SECOND + 2)] {
         store.commit(keeping(text, time, at(time * SECOND), ClaimEnd::NotClaimed)).await.unwrap();
     }
@@ -57,7 +57,7 @@ pub(super) async fn a_claim_that_takes_over_while_the_old_one_is_dropped_stays(s
         let text = nth.to_string();
         commit(&store, vec![claiming(&text, 1, at(0), at(SECOND))]).await.unwrap();
         let taking_over = commit(&store, vec![claiming(&text, 2, at(2 * SECOND), at(9 * SECOND))]);
-        // Something to do first, so that the two are decided together.
+        // This commit comes first, so that the other two are decided together.
         let (_, taken_over, pruned) = tokio::join!(
             commit(&store, vec![claiming("busy", 1, at(nth), at(nth + 1))]),
             taking_over,
@@ -102,11 +102,11 @@ pub(super) async fn ended_deliveries_are_redacted_the_oldest_first_and_a_pending
     assert_eq!(full().await, [4, 5], "its time was over when it ended");
 }
 
-pub(super) async fn a_delivery_that_ends_after_those_of_its_time_were_redacted_is_redacted(store: Arc<Store>) {
+pub(super) async fn a_delivery_that_ends_after_pruning_has_passed_it_is_redacted(store: Arc<Store>) {
     let (early, late) = (ping(1, at(0), &endpoint(1)), ping(2, at(SECOND), &endpoint(1)));
     commit(&store, vec![delivery(&late), end(&late)]).await.unwrap();
     assert_eq!(store.prune(Prunable::DeliveryBodies, at(DAY), 9).await.unwrap(), 1);
-    // The clock stepped back, or it was committed late.
+    // An earlier delivery: the clock stepped back, or it was committed late.
     commit(&store, vec![delivery(&early)]).await.unwrap();
     assert!(is_full(&store, &early).await, "it is still to be sent");
     commit(&store, vec![end(&early)]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Records to write and words to ask with.
+//! Sample records, and helpers that commit and read them.
 
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ pub(super) fn workspace(version: u64) -> Workspace {
     }
 }
 
-/// Commits writes that stand under no condition but their own.
+/// Commits writes without other conditions.
 pub(super) async fn commit(store: &Arc<Store>, writes: Vec<Write>) -> Result<Committed, CommitError> {
     store.commit(Change { writes, ..Change::default() }).await
 }
 
-/// What came of a commit, in the words of its conflict.
+/// The outcome of a commit as text.
 pub(super) fn outcome(committed: Result<Committed, CommitError>) -> String {
     match committed {
         Ok(_) => "committed".into(),
@@ -110,7 +110,7 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
     kind.map(|kind| EventWrite { id, kind, created_at: *updated_at, data })
 }
 
-/// The next attempt of a session: another than those that ended.
+/// The next gateway attempt of a session, different from the ended ones.
 fn attempt(session: &Session) -> GatewayAttempt {
     let nth = session.ended_attempts.len() + 1;
     GatewayAttempt {
@@ -126,7 +126,7 @@ fn attempt(session: &Session) -> GatewayAttempt {
     }
 }
 
-/// The next move of a payment, if there is one for this cause.
+/// The transition of a payment by a cause, if there is one.
 pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Option<PaymentWrite> {
     let decision = payments_core::decide(&before.payment, cause, now).ok()?;
     let mut session = Session { payment: decision.payment, ..before.next() };
@@ -149,7 +149,7 @@ pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
     try_moved(before, cause, now).unwrap()
 }
 
-/// A change of what the server knows beside the payment.
+/// A change of the session that leaves the payment as it is.
 pub(super) fn changed(before: &Session, change: impl FnOnce(&mut Session)) -> PaymentWrite {
     let mut session = before.next();
     change(&mut session);
@@ -174,18 +174,18 @@ pub(super) fn log_part(version: u64) -> LogPart {
     LogPart { version, requests: vec![request], ..LogPart::first(scope()) }
 }
 
-/// A person must look at a session; or must no longer.
+/// A session that needs manual review, or needs it no longer.
 pub(super) fn reviewed(before: &Session, is_needed: bool) -> PaymentWrite {
     changed(before, |session| {
         let found_at = session.payment.updated_at;
-        // A pending payment has an attempt that can be paid only while a person must look at it.
+        // A pending payment has a payable attempt only during manual review.
         let has_attempt = is_needed || session.payment.raw_status != RawStatus::Pending;
         session.attempt = has_attempt.then(|| attempt(session));
         session.review = is_needed.then(|| ManualReview { what: "another amount".into(), found_at, resolved: None });
     })
 }
 
-/// The cause of a payment's move.
+/// The cause of a payment's transition.
 pub(super) fn cause_of(cause: u8, nth: u8, time: i64) -> Cause {
     let id = || RefundId::new(Slot::FIRST, at(time), [nth; RANDOM_BYTES]);
     match cause {
@@ -200,7 +200,7 @@ pub(super) fn cause_of(cause: u8, nth: u8, time: i64) -> Cause {
     }
 }
 
-/// A session that asks at a time. It always asks again about an attempt that ended and may still be paid.
+/// A session whose gateway is queried at `time`; without a time, when the next query about late money is due.
 pub(super) fn asked(before: &Session, time: Option<i64>) -> PaymentWrite {
     let asked = time.map(|time| at(time * 100));
     changed(before, |session| session.check_at = asked.or(session.next_late_check()))
@@ -228,7 +228,7 @@ pub(super) fn added(endpoint: Endpoint, at_most: usize) -> Write {
     Write::EndpointAdded { endpoint: Box::new(endpoint), at_most }
 }
 
-/// A delivery of a ping that is still to be made.
+/// A pending delivery of a ping.
 pub(super) fn ping(nth: u8, created_at: Timestamp, to: &Endpoint) -> Outgoing {
     let slot = to.endpoint.id.slot();
     let id = DeliveryId::new(slot, created_at, [nth; RANDOM_BYTES]);
@@ -238,7 +238,7 @@ pub(super) fn ping(nth: u8, created_at: Timestamp, to: &Endpoint) -> Outgoing {
     Outgoing::new(id, &to.scope(), &to.endpoint.id, &EventKind::TestPing, envelope, created_at)
 }
 
-/// A delivery after its end.
+/// The delivery after it has ended.
 pub(super) fn ended(mut outgoing: Outgoing) -> Outgoing {
     outgoing.version += 1;
     outgoing.delivery.status = DeliveryStatus::Success;
@@ -275,12 +275,12 @@ pub(super) fn token(nth: u8) -> ClaimToken {
     ClaimToken::new([nth; 16])
 }
 
-/// A response that tells itself from others by a number.
+/// A response with a number, which makes it different from others.
 pub(super) fn response(number: i64) -> RawJson {
     RawJson::of(&serde_json::json!({"id": "wh_1", "number": number})).unwrap()
 }
 
-/// Keeps the response of a number under a key.
+/// A change that stores the response with this number under a key.
 pub(super) fn keeping(text: &str, number: i64, created_at: Timestamp, claim: ClaimEnd) -> Change {
     let keep = NewResponse { key: key(text), fingerprint: "v2:1".into(), created_at, body: response(number), claim };
     Change { idempotency: Some(keep), ..Change::default() }

@@ -72,7 +72,7 @@ async fn deliveries_of_all_cells_are_redacted() {
 }
 
 #[tokio::test]
-async fn a_create_and_a_move_of_this_servers_take_one_trip_and_a_page_two_or_three() {
+async fn a_create_and_a_move_after_this_servers_own_batch_take_one_trip_and_a_page_two_or_three() {
     let engine = Postgres::new().await;
     let store = engine.store();
     let trips = || engine.store.bytes.trips();
@@ -116,7 +116,7 @@ async fn a_create_and_a_move_of_this_servers_take_one_trip_and_a_page_two_or_thr
     store.payment_json(&scope(), &sessions[0].payment.id).await.unwrap().unwrap();
     assert_eq!(trips() - before, 1);
 
-    // Another server, which knows nothing.
+    // Another server, which knows no values yet.
     let other = Postgres::open(engine.target.clone()).await;
     commit(&other.store(), vec![payment(new_payment(99, at(0)))]).await.unwrap();
     let before = other.store.bytes.trips();

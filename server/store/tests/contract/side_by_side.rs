@@ -1,4 +1,4 @@
-//! Whatever is done to two engines side by side comes out the same.
+//! Random steps have the same outcomes in two places for bytes, and leave the same records.
 
 use std::{slice, sync::Arc};
 
@@ -27,11 +27,11 @@ const LEASE: i64 = 10 * SECOND;
 const STATUSES: [Status; 6] =
     [Status::Pending, Status::Completed, Status::Failed, Status::Cancelled, Status::Expired, Status::Refunded];
 
-/// What is done. Times are in tenths of a second.
+/// A step. Times are in tenths of a second.
 #[derive(Debug, Clone)]
 enum Step {
     Create(u8, i64),
-    /// By one of the causes; from the session as it was so many versions ago.
+    /// A transition of a payment: payment, cause, how many versions ago its session was read, time.
     Move(u8, u8, u64, i64),
     CheckAt(u8, Option<i64>),
     Review(u8, bool),
@@ -42,7 +42,7 @@ enum Step {
     RemoveEndpoint(u8),
     Ping(u8, i64),
     End(u8),
-    /// After a failed attempt, or for another time.
+    /// Makes a delivery wait after a failed attempt, or changes the time until which it waits.
     Wait(u8, i64),
     Claim(u8, u8, i64),
     Release(u8),
@@ -78,7 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A store and what was claimed of it.
+/// A store, and what the steps need to know of it.
 struct Side {
     store: Arc<Store>,
     /// Claims and the ends of their leases.
@@ -104,12 +104,12 @@ impl Side {
         }
     }
 
-    /// Takes a step; what came of it.
+    /// Takes a step. Returns its outcome.
     async fn step(&mut self, step: Step) -> String {
         let of = |nth: u8| usize::from(nth);
         match step {
             Step::Create(nth, time) => {
-                // No two are due at one time: they could be handed out in either order.
+                // No two payments are due at one time, because they could be handed out in either order.
                 let created_at = at(time * 100 + i64::from(nth) * 10);
                 self.payment(nth, Some(new_payment(nth, created_at))).await
             }
@@ -184,7 +184,7 @@ impl Side {
             }
             Step::Finish(nth) => self.finish(of(nth)).await,
             Step::Prune(what, time, at_most) => {
-                // Engines drop ended leases with old claims on keys.
+                // Stores drop ended leases with old claims on keys.
                 self.latest = if what == 1 { self.latest.max(time * 100) } else { self.latest };
                 let what = [Prunable::StoredResponses, Prunable::KeyClaims, Prunable::DeliveryBodies][of(what)];
                 format!("{:?}", self.store.prune(what, at(time * 100), at_most).await.unwrap())
@@ -240,7 +240,7 @@ impl Side {
         outcome(self.store.commit(Change { under: vec![claim.clone()], writes, ..Change::default() }).await)
     }
 
-    /// All that can be read.
+    /// Everything that can be read.
     async fn read(&self) -> serde_json::Value {
         let store = &self.store;
         let mut read = Vec::new();
@@ -269,7 +269,7 @@ impl Side {
         read.push(json!((store.manual_reviews().await.unwrap(), store.manual_settlements().await.unwrap())));
         read.push(json!(store.totals(&scope(), Currency::Bdt).await.unwrap()));
         read.push(json!(store.days(&scope(), Currency::Bdt, Day::of(at(0))..=Day::of(at(DAY))).await.unwrap()));
-        // By a server that nobody else is, when every lease has ended.
+        // Claimed by another server, after every lease has ended.
         for queue in [Queue::FanOut, Queue::Retries, Queue::Expiry, Queue::GatewayChecks] {
             let claims = store.claim(queue, &lease(9, 3 * DAY), 99).await.unwrap();
             read.push(json!(claims.iter().map(|claim| format!("{:?}", claim.work)).collect::<Vec<_>>()));
@@ -278,7 +278,7 @@ impl Side {
     }
 }
 
-/// A page by the ids of its items: if the clock steps back, one engine lists by time and another by commit.
+/// A page, sorted by the ids of its items: if the clock steps back, one place lists by time and another by commit.
 fn unordered(page: &impl Serialize) -> serde_json::Value {
     let mut page = json!(page);
     let items = page["items"].as_array_mut().unwrap();
@@ -286,7 +286,7 @@ fn unordered(page: &impl Serialize) -> serde_json::Value {
     page
 }
 
-/// Does steps to an engine and to the one in memory.
+/// Takes the same steps in a store and in one in memory, and compares them.
 fn same<E: Engine>(first: Option<Step>, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -303,7 +303,7 @@ fn same<E: Engine>(first: Option<Step>, steps: Vec<Step>) -> Result<(), TestCase
     })
 }
 
-/// Does steps to an embedded store, moves it to a database, and moves that to another directory.
+/// Takes steps in an embedded store, moves it to a database, and moves that to another directory.
 fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -333,7 +333,7 @@ fn moved_there_and_back(steps: Vec<Step>) -> Result<(), TestCaseError> {
     })
 }
 
-/// A new engine with the values of another one, which ends.
+/// Moves a store's values to a new store, and closes the old one.
 async fn moved<T: Moved>(from: impl Moved) -> T {
     let all = from.read(|store| values(store, None, 256)).await;
     let to = T::new().await;
@@ -349,7 +349,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_changes_are_the_same_after_a_migration_to_the_other_engine_and_back(
+    fn random_changes_are_the_same_after_a_migration_to_the_other_place_and_back(
         steps in prop::collection::vec(step(), 20..80),
     ) {
         moved_there_and_back(steps)?;

@@ -1,4 +1,4 @@
-//! Which tables a server, a command and a migration accept, each in a database of its own.
+//! Which tables a server, a command and a migration accept, each test in its own database.
 
 use payments_store::{
     Migration, Write,
@@ -41,7 +41,7 @@ impl Database {
         }
     }
 
-    /// Why a command does not read it; `None` if it does.
+    /// Why a command does not read the database; `None` if it does.
     async fn command_error(&self) -> Option<String> {
         PostgresSnapshot::open(&self.target).await.err().map(|error| error.to_string())
     }
@@ -63,7 +63,7 @@ async fn a_server_makes_the_tables_and_a_command_only_reads_those_of_its_own_ver
 }
 
 #[tokio::test]
-async fn a_part_of_another_store_is_opened_by_a_migration_alone() {
+async fn only_a_migration_opens_a_store_whose_migration_is_not_finished() {
     let database = Database::new().await;
     let engine = Postgres::open(database.target.clone()).await;
     let begun = Migration { version: 0, id: "1".into(), from: "/data".into(), after: None, records: 512, moved: None };

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved};
 
-/// The part of the list, once it has what was committed: an engine may show a transaction a little later.
+/// The part of the list, once it has `expected` transactions: a place may show one a little late.
 async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expected: usize) -> Vec<TransactionEntry> {
     for _ in 0..1000 {
         let found = store.transactions(&scope(), &from, at_most).await.unwrap().unwrap();
@@ -45,7 +45,7 @@ async fn pay(store: &Arc<Store>, nth: u8, millis: i64) -> PaymentWrite {
 
 pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_after_it(store: Arc<Store>) {
     assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
-    // The second is committed later and happened earlier.
+    // The second transaction is committed later and happened earlier.
     let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
     let refund = Cause::Refunded { id: RefundId::new(Slot::FIRST, at(DAY), [3; RANDOM_BYTES]), reason: None };
     let refunded = try_moved(&first.session, refund, at(DAY)).unwrap();
@@ -67,7 +67,7 @@ pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_
     }
 }
 
-pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads_none_twice(store: Arc<Store>) {
+pub(super) async fn a_reader_of_older_transactions_misses_none_and_reads_none_twice(store: Arc<Store>) {
     let mut expected = Vec::new();
     for nth in 1..=70 {
         let write = pay(&store, nth, i64::from(nth) * DAY).await;
@@ -78,12 +78,12 @@ pub(super) async fn whoever_reads_on_to_older_transactions_misses_none_and_reads
     found.truncate(7);
     while found.len() < expected.len() {
         let from = TransactionsFrom::Event(found.pop().unwrap().event);
-        // Later ones arrive meanwhile.
+        // Later transactions arrive meanwhile.
         pay(&store, 100 + u8::try_from(found.len()).unwrap(), 100 * DAY).await;
         found.extend(listed(&store, from, 7, 1).await);
     }
     assert_eq!(found, expected);
-    // Before a time: nothing earlier is left out, and not everything is read.
+    // A part before a time leaves out no earlier transaction, and does not begin with the newest.
     let before = listed(&store, TransactionsFrom::Before(at(10 * DAY)), 200, 9).await;
     assert!(before.ends_with(&expected[61..]));
 }

@@ -75,7 +75,7 @@ pub(super) async fn a_claim_that_was_released_or_taken_over_finishes_nothing(sto
     assert_eq!(store.outbox(&endpoint(1).endpoint.id, 9).await.unwrap().ids.len(), 0);
 }
 
-pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_has_it(store: Arc<Store>) {
+pub(super) async fn a_lane_can_be_claimed_if_it_has_a_pending_delivery_and_no_holder(store: Arc<Store>) {
     let lane = endpoint(1).endpoint.id;
     let claim_lane = async |server, millis| store.claim_lane(&lane, &lease(server, millis)).await.unwrap();
     assert_eq!(claim_lane(1, 0).await, None);
@@ -89,7 +89,7 @@ pub(super) async fn a_lane_is_claimed_if_it_has_a_pending_delivery_and_nobody_ha
     assert_eq!(claim_lane(1, 0).await, None);
 }
 
-pub(super) async fn of_a_payments_events_the_later_waits_while_the_earlier_is_claimed(store: Arc<Store>) {
+pub(super) async fn a_later_event_of_a_payment_waits_while_an_earlier_one_is_claimed(store: Arc<Store>) {
     let (new, other) = (new_payment(1, at(0)), new_payment(2, at(SECOND)));
     let paid = paid(&new.session, at(2 * SECOND));
     let of = |write: &PaymentWrite| vec![Work::FanOut(write.event.as_ref().unwrap().id.clone())];
@@ -138,7 +138,7 @@ pub(super) async fn an_event_of_a_scope_without_endpoints_is_never_pending(store
     assert_eq!(claim(&store, Queue::FanOut, 1, DAY).await, []);
 }
 
-pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_at(store: Arc<Store>) {
+pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_are_handled(store: Arc<Store>) {
     let new = new_payment(1, at(0));
     let (event, id) = (new.event.as_ref().unwrap().id.clone(), new.session.payment.id.clone());
     commit(&store, vec![added(endpoint(1), 9), added(endpoint(3), 9), payment(new)]).await.unwrap();
@@ -163,7 +163,7 @@ pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_were_looked_a
 }
 
 pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earliest_first(store: Arc<Store>) {
-    // They live for a minute, and their gateway is asked a minute after they are over.
+    // The sessions live for a minute, and their gateway is queried a minute after they expire.
     let mut ids = Vec::new();
     for (nth, created_at) in [(1, 3 * SECOND), (2, SECOND), (3, 2 * SECOND)] {
         let new = new_payment(nth, at(created_at));
@@ -180,7 +180,7 @@ pub(super) async fn sessions_and_gateway_checks_are_handed_out_when_due_the_earl
         assert_eq!(claim(&store, queue, 1, due + SECOND).await, [], "never early");
         let one = store.claim(queue, &lease(1, due + 3 * SECOND), 1).await.unwrap();
         assert_eq!(works(&one), [work(first.clone())]);
-        // A little late is early enough.
+        // Timed work may be a few milliseconds late.
         let all = claim(&store, queue, 2, due + 3 * SECOND + 10).await;
         assert_eq!(works(&all), [work(second.clone()), work(last.clone())]);
     }
@@ -282,7 +282,7 @@ pub(super) async fn a_claim_that_was_made_before_the_clock_went_back_ends(store:
     assert_eq!(works(&claim(&store, Queue::FanOut, 2, 0).await), events, "the first holds up the second no more");
 }
 
-pub(super) async fn what_is_planned_is_listed_by_its_time_and_what_has_one_time_together(store: Arc<Store>) {
+pub(super) async fn planned_work_is_listed_by_its_time_and_work_of_the_same_time_together(store: Arc<Store>) {
     let planned = async |queue, after, at_most| store.planned(queue, at(after), at_most).await.unwrap();
     let (mut expiries, mut checks, mut retries) = (Vec::new(), Vec::new(), Vec::new());
     for (nth, created_at) in [(1, 3 * SECOND), (2, SECOND), (3, 3 * SECOND)] {
