@@ -1,7 +1,8 @@
-//! The directory of the database's scheduled backups, and what must stay there.
+//! The directory of the database's scheduled backups, and a check that the needed ones stay there.
 //!
-//! The operator restores into stores that make their backups in the same directory. The clock of the machine is off by hours at
-//! times, and the database starts again within seconds. Whatever happens, each store can be restored from what it needs.
+//! The operator restores backups into other stores, which make their own in the same directory. At times the machine's clock
+//! is off by hours, and the database starts again within seconds. Even then, the directory must have the backups that each
+//! store needs for a restore.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,11 +22,11 @@ use super::{
     is_planted,
 };
 
-/// Where they are.
+/// The directory of the backups.
 const DIRECTORY: &str = "/backups";
-/// The time between two.
+/// The time between two backups.
 const EVERY: Duration = Duration::from_secs(20);
-/// How many stay.
+/// How many backups stay.
 const KEEP: usize = 3;
 /// How far the clock may be off, in milliseconds.
 const OFF: u64 = 36_000_000;
@@ -41,17 +42,16 @@ pub(super) struct Backups {
 struct State {
     /// How far the machine's clock is ahead, in milliseconds.
     skew: i64,
-    /// When the next one is due; never in peace.
+    /// When the next backup is due; `None` in peace.
     due: Option<Instant>,
-    /// Those of the present line: where, when by the clock, and up to which change.
+    /// The backups of the present line: path, time by the machine's clock, last change.
     own: Vec<(PathBuf, i64, u64)>,
-    /// The one from which the present line was restored.
+    /// The backup from which the present line was restored.
     base: Option<PathBuf>,
-    /// Those of stores before a restore, and of stores beside.
+    /// The backups of lines before a restore, and of other stores.
     others: Vec<PathBuf>,
-    /// What was seen and must not be.
     violations: Vec<String>,
-    /// How many stores there were beside the database.
+    /// How many other stores there were.
     beside: u64,
 }
 
@@ -75,7 +75,7 @@ impl Backups {
         Timestamp::from_millis(now).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// A whole backup of the present line; before there is one, that from which it was restored, if any.
+    /// A whole backup of the present line, or the one from which the line was restored.
     pub(super) fn any(&self) -> Option<PathBuf> {
         let own: Vec<_> =
             self.state().own.iter().map(|(path, ..)| path.clone()).filter(|it| self.is_whole(it)).collect();
@@ -86,7 +86,7 @@ impl Backups {
         self.disk.has(&backup.join("backup.json"))
     }
 
-    /// The database was restored: another line begins.
+    /// Begins another line, because the database was restored.
     pub(super) fn restored(&self, from: Option<PathBuf>) {
         let mut state = self.state();
         state.base = from;
@@ -94,7 +94,7 @@ impl Backups {
         state.others.extend(before);
     }
 
-    /// The database has started.
+    /// Sets the machine's clock and resumes the series, because the database has started.
     pub(super) fn started(&self, store: &EmbeddedStore) {
         if self.fate.strikes(Trouble::Clock, 8) {
             let skew = i64::try_from(self.fate.number(0..=2 * OFF)).unwrap_or_default();
@@ -107,7 +107,7 @@ impl Backups {
         self.keep_on(store);
     }
 
-    /// Makes the next one if it is due.
+    /// Makes the next backup if it is due.
     pub(super) fn keep_on(&self, store: &EmbeddedStore) {
         let is_due = self.state().due.is_some_and(|due| due <= Instant::now());
         if is_due {
@@ -127,13 +127,13 @@ impl Backups {
         self.look(now.as_millis());
     }
 
-    /// Looks whether everything is there that must be, at a time of the machine's clock.
+    /// Checks that all needed backups are there, at a time of the machine's clock.
     fn look(&self, now: i64) {
         let mut state = self.state();
         let span = i64::try_from(EVERY.as_millis()).unwrap_or_default() * i64::try_from(KEEP).unwrap_or_default();
         let young = state.own.iter().filter(|(_, at, _)| (0..span).contains(&(now - at))).map(|(path, ..)| path);
         let mut lost: Vec<_> = young.chain(&state.others).filter(|path| !self.is_whole(path)).cloned().collect();
-        // Of several with the same changes one is enough.
+        // Of several backups with the same changes, one is enough.
         let newest = state.own.iter().map(|(.., to)| *to).max();
         let newest: Vec<_> = state.own.iter().filter(|(.., to)| Some(*to) == newest).map(|(path, ..)| path).collect();
         if !newest.iter().any(|path| self.is_whole(path)) {
@@ -146,7 +146,7 @@ impl Backups {
         state.others.retain(|path| self.is_whole(path));
     }
 
-    /// No more backups are made. Returns what was wrong.
+    /// Makes no more backups. Returns the violations.
     pub(super) fn rest(&self) -> Vec<String> {
         let now = self.now().as_millis();
         self.look(now);
@@ -155,7 +155,7 @@ impl Backups {
         std::mem::take(&mut state.violations)
     }
 
-    /// Restores a backup into a store of its own, which makes other changes and has the same directory for its backups.
+    /// Restores a backup into another store, which makes other changes and has the same directory for its backups.
     pub(super) fn restore_beside(&self) {
         let Some(backup) = self.any() else { return };
         let number = {
@@ -196,7 +196,7 @@ impl Backups {
         let last = live();
         drop(store);
         closing.wait();
-        // Each that is left leads to the last change.
+        // Each remaining backup leads to the last change.
         made.retain(|path| self.is_whole(path));
         for (nth, path) in made.iter().enumerate() {
             let target = PathBuf::from(format!("{}-{nth}", directory.display()));

@@ -20,7 +20,7 @@ pub(super) async fn bring(world: Arc<World>) {
             let times = if world.fate.one_in(5) { 2 } else { 1 };
             for _ in 0..times {
                 if !world.fate.strikes(Trouble::GatewayLink, 10) {
-                    // The processor tries again later; by then the server has asked it.
+                    // The processor would try again later, but by then the server has queried it.
                     let _ = world.try_once(&ask).await;
                 }
             }

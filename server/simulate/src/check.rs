@@ -1,4 +1,4 @@
-//! What must hold at the end of a world.
+//! Checks a world at its end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use super::{
     world::{Ask, Key, World},
 };
 
-/// How often the world is looked at while it comes to its end.
+/// How often to look whether a world has come to its end.
 const INTERVAL: Duration = Duration::from_secs(120);
 /// How late an attempt may be.
 const OVERDUE_MILLIS: i64 = 60_000;
@@ -36,7 +36,7 @@ pub(super) async fn until_quiet(world: &World) {
     loop {
         sleep(INTERVAL).await;
         if unfinished(world, 1).is_empty() {
-            // Events that became pending meanwhile.
+            // Wait for events that became pending meanwhile.
             sleep(INTERVAL).await;
             if unfinished(world, 1).is_empty() {
                 return;
@@ -45,17 +45,16 @@ pub(super) async fn until_quiet(world: &World) {
     }
 }
 
-/// Names what did not end.
+/// Reports unfinished things as violations.
 pub(super) fn name_unfinished(world: &World) {
     unfinished(world, 10).into_iter().for_each(|what| world.violation(what));
 }
 
-/// The sessions of a store.
 fn sessions(store: &EmbeddedStore) -> impl Iterator<Item = Session> {
     store.each_session().filter_map(Result::ok)
 }
 
-/// At most `at_most` things that still have to happen.
+/// At most `at_most` things that are not finished.
 fn unfinished(world: &World, at_most: usize) -> Vec<String> {
     let Some((store, _)) = world.around.database.current() else { return vec!["the database is down".to_owned()] };
     let decided = sessions(&store).filter(|session| !session.needs_manual_review());
@@ -78,7 +77,7 @@ fn unfinished(world: &World, at_most: usize) -> Vec<String> {
     open.chain(unsent).chain(money).take(at_most).collect()
 }
 
-/// What the gateways' books say and the sessions do not, or the other way.
+/// Differences between the gateways' books and the sessions.
 fn money(world: &World, sessions: &[Session]) -> Vec<String> {
     let mut found = Vec::new();
     let mut books: BTreeMap<String, Entry> = BTreeMap::new();
@@ -117,12 +116,12 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
             found.push(format!("{} gave {} back, the gateway {sent_back}", payment.id, payment.amount_refunded()));
         }
     }
-    // Attempts that no session has: they must never be paid.
+    // Attempts that no session has must never be paid.
     found.extend(books.values().filter(|entry| entry.taken > 0).map(|entry| format!("nobody knows of {entry:?}")));
     found
 }
 
-/// Each merchant's keys work, and those before them no more.
+/// Checks that each merchant's keys work and its replaced keys do not.
 pub(super) async fn check_keys(world: &Arc<World>) {
     for merchant in world.merchants() {
         for is_live in [true, false] {
@@ -174,7 +173,7 @@ pub(super) fn check(world: &Arc<World>) {
     }
 }
 
-/// One order, one payment; one request for a refund, one refund.
+/// Checks that each order has one payment, and each request for a refund one refund.
 fn orders(world: &World, sessions: &[Session]) {
     let mut by_number: BTreeMap<&str, Vec<&Session>> = BTreeMap::new();
     for session in sessions {
@@ -200,7 +199,7 @@ fn orders(world: &World, sessions: &[Session]) {
     }
 }
 
-/// Every event went to every endpoint, and nothing else did.
+/// Checks that every endpoint got every event, and nothing else.
 fn deliveries(world: &Arc<World>, store: &EmbeddedStore, sessions: &[Session]) {
     let merchants = world.merchants();
     let mut owners: BTreeMap<String, &Arc<Merchant>> = BTreeMap::new();
@@ -258,7 +257,7 @@ fn deliveries(world: &Arc<World>, store: &EmbeddedStore, sessions: &[Session]) {
     }
 }
 
-/// The first receipts of a payment's events have the order of the events.
+/// Checks that the events of a payment were first received in their order.
 fn in_order(
     world: &World,
     host: &str,

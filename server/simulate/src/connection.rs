@@ -1,5 +1,5 @@
-//! A server's connection to the database: a place for bytes that is sometimes slow, sometimes away, and sometimes silent about
-//! what became of a commit.
+//! A server's connection to the database: a place for bytes that is sometimes slow, sometimes unreachable, and sometimes does
+//! not say whether a commit was made.
 
 use std::{ops::Range, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::{
     unknown::Unknown,
 };
 
-/// Of how many commits the decision of one runs before its values are known.
+/// In one of this many commits, the decision first runs before its values are known.
 const UNKNOWN_AT_FIRST: u32 = 4;
 
 /// One server's connection.
@@ -49,7 +49,7 @@ impl Connection {
         self.database.current().ok_or_else(|| StoreError::unavailable("the database is down"))
     }
 
-    /// Whether the server has lost the database, after it has waited for it as long as it does.
+    /// Waits for the database as long as the server does. Returns whether the server has lost it.
     async fn is_lost(&self) -> bool {
         match self.life.way() {
             Way::Open => false,
@@ -59,7 +59,7 @@ impl Connection {
             }
             Way::Silent => {
                 self.fate.wait(1_000..=20_000).await;
-                // Else it goes on meanwhile, or another host has become the primary.
+                // If the way is open again, the database goes on, or another host has become the primary.
                 self.life.way() != Way::Open
             }
         }
@@ -101,12 +101,12 @@ impl Bytes for Connection {
         self.read(|store| async move { store.place_simulated().range(cell, keys, is_reversed, at_most).await }).await
     }
 
-    /// Without an answer nobody knows what became of the commit.
+    /// Without an answer, the outcome of the commit is unknown.
     ///
-    /// It is a task of its own: a dead server's tasks are not polled again, and would hold the store for ever.
+    /// The commit is a task of its own: a dead server's tasks are not polled again, and would hold the store for ever.
     async fn commit(&self, cell: Cell, mut decision: Decision) -> Result<()> {
         if self.fate.one_in(UNKNOWN_AT_FIRST) {
-            // What it says counts only once its values are known.
+            // This run does not count, because its values are not known.
             let _ = decision(&mut Unknown::default());
         }
         let (store, ended) = self.reach().await?;
@@ -125,7 +125,7 @@ impl Bytes for Connection {
             return Err(StoreError::Unknown);
         }
         match outcome {
-            // Only its next opening knows.
+            // Only the next opening of the store shows whether it was made.
             Err(StoreError::Stopped) => Err(StoreError::Unknown),
             outcome => outcome,
         }

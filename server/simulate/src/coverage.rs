@@ -9,7 +9,7 @@ use payments_core::{
 
 use payments_store::domain::Session;
 
-/// Counts the transitions of some sessions. The rules' other ones count zero.
+/// Counts the transitions of sessions. The other transitions that the rules allow count zero.
 pub(super) fn transitions(sessions: &[Session]) -> BTreeMap<String, u64> {
     let mut seen = allowed();
     for session in sessions {

@@ -31,7 +31,7 @@ enum Does {
     GoesBack,
     /// Pays just before or just after the session ends, and does not come back.
     PaysAtTheLastMoment,
-    /// Tries to at that moment, without money.
+    /// Tries to pay at that moment, without money.
     FailsAtTheLastMoment,
 }
 
@@ -51,7 +51,7 @@ const HABITS: [Does; 13] = [
     Does::FailsAtTheLastMoment,
 ];
 
-/// How long a customer with much time takes: about as long as the session of five minutes still lives.
+/// How long a customer takes who pays at the last moment: about the five minutes of the session.
 const LAST_MOMENT_MILLIS: RangeInclusive<u64> = 280_000..=301_000;
 /// How often a customer asks whether there can be another attempt.
 const PATIENCE: u32 = 20;
@@ -81,7 +81,8 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
         Does::GoesBack => go_back(&world, &payment).await,
         _ => {}
     }
-    // A card session that was cancelled or has expired is never paid, and a wallet's money moves when the server has asked.
+    // A card session that was cancelled or has expired is never paid, and a wallet's money moves only when the server sends a
+    // capture.
     let has_failed = matches!(does, Does::CannotPay | Does::FailsAtTheLastMoment);
     let may_be_late = if is_dollar { is_refused && was_open } else { is_refused || has_failed };
     if may_be_late && world.fate.strikes(Trouble::LateMoney, 4) {

@@ -24,19 +24,18 @@ use super::{
     fate::{Fate, ServerAmbient},
 };
 
-/// How many bytes a disk that fills up has left.
+/// How many bytes are left on a disk that fills up.
 const ROOM: u64 = 64 << 10;
-/// How often the database does what is not urgent.
+/// How often the database does work that is not urgent.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The database.
 pub(super) struct Database {
     fate: Arc<Fate>,
     disk: SimulatedDisk,
     running: Mutex<Option<Running>>,
     files: Mutex<Files>,
     pub(super) backups: Backups,
-    /// A commit waits.
+    /// Notified when a commit waits.
     waits: Notify,
     has_stopped: Arc<AtomicBool>,
 }
@@ -44,12 +43,12 @@ pub(super) struct Database {
 /// Where the database is on its disk.
 struct Files {
     directory: PathBuf,
-    /// How many directories there were.
+    /// How many directories were named.
     made: u32,
 }
 
 impl Files {
-    /// A directory that there was none of before.
+    /// A directory with a name that was not used before.
     fn new_directory(&mut self, name: &str) -> PathBuf {
         self.made += 1;
         PathBuf::from(format!("/{name}-{}", self.made))
@@ -64,7 +63,6 @@ struct Running {
 }
 
 impl Database {
-    /// A new database.
     pub(super) fn new(fate: Arc<Fate>) -> Result<Arc<Self>, String> {
         let disk = SimulatedDisk::new(fate.number(0..=u64::MAX));
         let (running, waits) = (Mutex::default(), Notify::new());
@@ -97,12 +95,12 @@ impl Database {
         Ok(())
     }
 
-    /// The open store, and when it ends; `None` while it is down.
+    /// The open store, and the token that is cancelled at its end; `None` while the database is down.
     pub(super) fn current(&self) -> Option<(Arc<EmbeddedStore>, CancellationToken)> {
         self.lock().as_ref().map(|running| (Arc::clone(&running.store), running.ended.clone()))
     }
 
-    /// A commit waits for the next sync.
+    /// Tells the database that a commit waits for the next sync.
     pub(super) fn commit_waits(&self) {
         self.waits.notify_one();
     }
@@ -112,7 +110,7 @@ impl Database {
         self.disk.crash_after(self.fate.number(0..=12));
     }
 
-    /// Calls on the disk fail for a while, or there is little room.
+    /// Makes calls on the disk fail, or leaves it little room.
     pub(super) fn fail_disk(&self) {
         match self.fate.one_in(2) {
             true => self.disk.leave_room(self.fate.number(0..=ROOM)),
@@ -120,12 +118,13 @@ impl Database {
         }
     }
 
-    /// The disk works, and has room.
+    /// Makes the disk work again, with room.
     pub(super) fn mend_disk(&self) {
         self.disk.mend();
     }
 
-    /// Commits what waits, does the rest now and then, and starts again after a crash. Ends if it cannot start again.
+    /// Commits waiting changes, does other work now and then, and starts again after a crash. Returns why it cannot start
+    /// again.
     pub(super) async fn run(self: Arc<Self>) -> String {
         let mut next_tick = Instant::now() + TICK;
         loop {
@@ -186,7 +185,7 @@ impl Database {
         self.open()
     }
 
-    /// After an opening that failed: the disk works, and nothing is left of the process.
+    /// After a failed opening, makes the disk work and ends the process.
     fn recover(&self, what: &str) {
         self.fate.note(format_args!("{what}"));
         self.disk.crash();
@@ -194,7 +193,7 @@ impl Database {
         self.disk.restart(Crash::Kill);
     }
 
-    /// Only the journal is left, and the backups, if there are any: nothing is lost, whichever of them is taken.
+    /// Restores the database from its journal and any backup, if there is one. Nothing is lost, whichever backup it is.
     fn restore(&self) -> Result<(), String> {
         let (lost, directory) = {
             let mut files = self.files();

@@ -42,12 +42,12 @@ pub(super) struct Receiver {
 
 struct State {
     manners: Manners,
-    /// The secrets that may sign, and until when.
+    /// The secrets that may sign, each with the time until which it may.
     secrets: Vec<(String, i64)>,
     received: BTreeMap<String, Received>,
     /// The last test event, and when it came.
     last_ping: Option<(String, i64)>,
-    /// What was received and must not have been.
+    /// Faults in what the servers sent.
     faults: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ struct State {
 #[derive(Debug, Clone)]
 pub(super) struct Received {
     pub(super) kind: String,
-    /// How many events had come before it.
+    /// How many events were received before it.
     pub(super) place: usize,
 }
 
@@ -82,19 +82,19 @@ impl Receiver {
         self.state.lock()
     }
 
-    /// From now on this secret signs, and the ones before it until then.
+    /// Adds a secret that signs from now on. The earlier ones sign until `others_until`.
     pub(super) fn rotate(&self, secret: String, others_until: i64) {
         let mut state = self.state();
         state.secrets.iter_mut().for_each(|(_, until)| *until = others_until.min(*until));
         state.secrets.push((secret, i64::MAX));
     }
 
-    /// Every endpoint answers well, at last.
+    /// Makes the endpoint answer well from now on.
     pub(super) fn behave(&self) {
         self.state().manners = Manners::Good;
     }
 
-    /// How it behaved until the end.
+    /// How the endpoint behaved until then.
     pub(super) fn first_manners(&self) -> Manners {
         self.first_manners
     }
@@ -103,7 +103,7 @@ impl Receiver {
         self.state().manners
     }
 
-    /// The events that it got, and when each came first among them.
+    /// The events that the endpoint received, each with its position.
     pub(super) fn received(&self) -> BTreeMap<String, Received> {
         self.state().received.clone()
     }
@@ -137,13 +137,13 @@ impl Receiver {
     fn receive(&self, fate: &Fate, signature: &[u8], body: &[u8], is_answered: bool) {
         let mut state = self.state();
         let now = fate.now_millis();
-        // The request may have been signed a moment ago, and by a clock that is wrong.
+        // The request may have been signed a moment ago, or by a wrong clock.
         let secrets = state
             .secrets
             .iter()
             .filter(|(_, until)| until.saturating_add(120_000) > now)
             .map(|(text, _)| text.as_str());
-        // The servers' clock may be wrong by hours, so what it says is no fault.
+        // The servers' clock may be wrong by hours, so a wrong time is no fault.
         let signed_at = String::from_utf8_lossy(signature)
             .split(',')
             .find_map(|part| part.trim().strip_prefix("t=")?.parse().ok())
@@ -172,14 +172,14 @@ impl Receiver {
 
 /// The kind of a test event.
 pub(super) const TEST_EVENT: &str = "test.ping";
-/// Two requests for test events to one endpoint are at least so far apart, unless they are one request that is repeated.
+/// The least time between two requests for test events to one endpoint, unless one repeats the other.
 pub(super) const BETWEEN_PINGS_MILLIS: i64 = 60_000;
-/// How long nothing must have happened to the database before a test event, for a second one to be a fault.
+/// A second test event is a fault only if nothing happened to the database for this long before the first.
 const CALM_MILLIS: i64 = 30_000;
 
 impl Receiver {
-    /// One request makes one test event, however often and wherever it is repeated. (A server that cannot store its answer gives
-    /// the key free, and the request may be made again.)
+    /// One request makes one test event, however often and wherever it is repeated. (A server that cannot store its response
+    /// releases the key, and then the request may be made again.)
     fn ping(&self, state: &mut State, fate: &Fate, id: &str) {
         let now = fate.now_millis();
         let before = state.last_ping.replace((id.to_owned(), now));
@@ -215,7 +215,7 @@ impl Endpoints for ToEndpoints {
             () if is_planted(Planted::OrderIgnored) => 20_000,
             () => return self.send_now(sent).await,
         };
-        // Somebody answers, and the endpoint gets the request later.
+        // The server gets the answer of another endpoint, and this one gets the request later.
         let way = self.clone();
         tokio::spawn(async move {
             way.fate.wait(0..=longest_delay).await;
@@ -226,7 +226,7 @@ impl Endpoints for ToEndpoints {
     }
 }
 
-/// Leaves the time and the first signature.
+/// Keeps only the time and the first signature.
 fn keep_one_signature(headers: &mut HeaderMap) {
     if let Some(value) = headers.get_mut("x-service-signature")
         && let Ok(all) = value.to_str()
@@ -244,7 +244,7 @@ impl ToEndpoints {
         let found = self.hosts.lock().get(&host).cloned();
         let receiver = found.ok_or_else(SendError::closed)?;
         if self.fate.strikes(Trouble::EndpointLink, 60) {
-            // The request is lost: the connection breaks, or nobody hears of it.
+            // The request is lost: the connection breaks, or no answer comes.
             if self.fate.one_in(2) {
                 return Err(SendError::closed());
             }

@@ -1,4 +1,4 @@
-//! What is left to chance: one source of randomness, the troubles that strike, and a record of what happened.
+//! Chance and its record: one source of randomness, the troubles that strike, and the trace of a world.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ struct State {
     troubles: Vec<Trouble>,
     trace: Trace,
     counts: Counts,
-    /// When something happened to the database, the way to it or the clock for the last time, in milliseconds since 1970.
+    /// When something last happened to the database, the way to it or the clock, in milliseconds since 1970.
     shaken_at: i64,
     /// The last moment at which a server asked the database, and how often it was asked then.
     asked: (u64, u32),
@@ -53,7 +53,7 @@ impl Fate {
         self.state.lock()
     }
 
-    /// The troubles that may strike from now on.
+    /// Sets the troubles that may strike from now on.
     pub(super) fn trouble(&self, troubles: &[Trouble]) {
         self.state().troubles = troubles.to_vec();
     }
@@ -81,7 +81,6 @@ impl Fate {
         true
     }
 
-    /// A random number.
     pub(super) fn number(&self, range: RangeInclusive<u64>) -> u64 {
         self.state().rng.u64(range)
     }
@@ -126,7 +125,7 @@ impl Fate {
         u64::try_from(self.now_millis() / 1000).unwrap_or_default()
     }
 
-    /// Something happens to the database, the way to it, or the clock.
+    /// Records that something happens to the database, the way to it, or the clock.
     pub(super) fn shake(&self) {
         let now = self.now_millis();
         self.state().shaken_at = now;
@@ -137,13 +136,14 @@ impl Fate {
         self.state().shaken_at < millis
     }
 
-    /// Adds a line to the record of what happened.
+    /// Adds a line to the trace.
     pub(super) fn note(&self, line: fmt::Arguments<'_>) {
         let at = self.elapsed_millis();
         self.state().trace.add(at, line);
     }
 
-    /// A server asks the database. False if it was asked too often in this moment: time would never go on.
+    /// Counts a request of a server to the database. Returns whether there were few enough in this moment: otherwise time
+    /// would never go on.
     pub(super) fn may_ask(&self) -> bool {
         let now = self.elapsed_millis();
         let (at, times) = &mut self.state().asked;
@@ -151,7 +151,7 @@ impl Fate {
         *times < ASKED_AT_ONCE
     }
 
-    /// Counts.
+    /// Changes the counts.
     pub(super) fn count(&self, change: impl FnOnce(&mut Counts)) {
         change(&mut self.state().counts);
     }
@@ -160,12 +160,12 @@ impl Fate {
         self.state().counts.clone()
     }
 
-    /// Of everything noted: two runs that differ differ in it.
+    /// A hash of the whole trace. Two runs that differ have different hashes.
     pub(super) fn trace_hash(&self) -> u64 {
         self.state().trace.hash()
     }
 
-    /// Takes the last lines of the record.
+    /// Takes the last lines of the trace.
     pub(super) fn story(&self) -> Vec<String> {
         self.state().trace.take_lines()
     }
@@ -178,7 +178,7 @@ impl Counts {
         self.troubles.values().sum()
     }
 
-    /// Adds what another world did.
+    /// Adds the counts of another world.
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
         self.refused += other.refused;

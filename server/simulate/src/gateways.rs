@@ -83,7 +83,7 @@ impl<P: Program> Transport for ToGateway<P> {
 }
 
 impl<P> ToGateway<P> {
-    /// Gives a refund another id. Returns this server's id, and the other one.
+    /// Gives a refund another id. Returns this server's id and the other one.
     fn rename_refund(&self, call: &mut Call) -> (String, String) {
         let known = call.header("idempotency-key").to_owned();
         let other = format!("{known}-{}", self.fate.number(0..=u64::MAX));
@@ -95,7 +95,7 @@ impl<P> ToGateway<P> {
     }
 }
 
-/// A gateway's response, as a server with the planted fault takes it.
+/// Changes a gateway's response, so that the server acts as with the planted fault.
 fn falsified(response: Response, operation: &str, call: &Call, renamed: Option<(String, String)>) -> Response {
     let text = String::from_utf8_lossy(&response.body);
     let is_error = response.status.is_client_error();
@@ -107,7 +107,7 @@ fn falsified(response: Response, operation: &str, call: &Call, renamed: Option<(
             let error = json!({"error": {"type": "invalid_request_error", "code": "charge_disputed"}});
             Response { status: http_status(400), body: error.to_string().into() }
         }
-        // Else the server finds the refund that the error is said to be of.
+        // Otherwise the server would find the refund that the false error is about.
         "retrieve" if call.path == "/v1/refunds" && is_planted(Planted::AnyErrorRefuses) => {
             Response { body: json!({"data": [], "has_more": false}).to_string().into(), ..response }
         }
@@ -119,7 +119,7 @@ fn falsified(response: Response, operation: &str, call: &Call, renamed: Option<(
     }
 }
 
-/// Whether the mobile-money gateway says that it did not execute, and is not under maintenance.
+/// Whether an answer of the mobile-money gateway to an execute call has an error code other than that of maintenance.
 fn has_unknown_code(text: &str) -> bool {
     let answer = serde_json::from_str::<Value>(text).unwrap_or_default();
     let code =

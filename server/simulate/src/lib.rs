@@ -1,11 +1,11 @@
 //! Whole servers in one thread: several of them on one database, with merchants, customers, an operator and both gateways.
 //!
 //! Time, randomness, disk and network are simulated, so a seed decides everything that happens, and a run with the same seed
-//! is the same run. What is real: the HTTP server above its sockets, all use cases, rules and workers, the gateways' clients,
-//! the layout of the store, and the embedded store's engine. What is not: sockets and TLS, sled
-//! ([`journaled_tree::simulation`]), PostgreSQL, and the gateways, for which the tests' strict fakes stand.
+//! is the same run. Real are the HTTP server above its sockets, all use cases, rules and workers, the gateways' clients, the
+//! layout of the store, and the embedded store's engine. Not real are sockets and TLS, sled ([`journaled_tree::simulation`]),
+//! PostgreSQL, and the gateways: the tests' strict fakes take their place.
 //!
-//! [`run`] plays one world and returns what was wrong with it. The tool `simulate` plays many.
+//! [`run`] plays one world and returns its violations. The tool `simulate` plays many.
 
 mod backups;
 mod card_events;
@@ -37,7 +37,7 @@ pub use payments_store::planted::{Planted, plant};
 
 use self::{merchant::Merchant, world::World};
 
-/// What a world has.
+/// The setup of a world.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Decides everything that is left to chance.
@@ -46,7 +46,7 @@ pub struct Setup {
     pub servers: usize,
     /// How many merchants there are, each with a key for each environment and several endpoints.
     pub merchants: usize,
-    /// The merchants end after this many requests...
+    /// The merchants stop after this many requests...
     pub operations: u64,
     /// ...or after this many simulated seconds, whichever comes first.
     pub seconds: u64,
@@ -63,14 +63,14 @@ pub enum Trouble {
     Kill,
     /// A server stands still for a while, and goes on.
     Stop,
-    /// A server runs and does not reach the database for a while.
+    /// A server runs but does not reach the database for a while.
     Partition,
     /// The database accepts a server's connections and is silent for a while: each request waits until the server gives it up.
     SilentDatabase,
     /// The clock steps, forward or back.
     Clock,
-    /// The database crashes, in the middle of a write or between two, with or without its power. Now and then all that is left
-    /// is its journal, and a backup.
+    /// The database crashes, in the middle of a write or between two, with or without its power. Now and then only its
+    /// journal and a backup are left.
     Database,
     /// Calls on files fail, or the disk is full.
     Disk,
@@ -89,7 +89,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// All of them.
+    /// All kinds of trouble.
     pub const ALL: [Self; 13] = [
         Self::Kill,
         Self::Stop,
@@ -106,7 +106,7 @@ impl Trouble {
         Self::LongNight,
     ];
 
-    /// Its name on the command line.
+    /// The trouble's name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -138,7 +138,7 @@ pub struct Counts {
     pub received: u64,
     /// Payments at the end.
     pub payments: u64,
-    /// Loops of servers that asked the database without end.
+    /// Endless loops of servers that ask the database.
     pub endless: u64,
     /// Troubles that struck.
     pub troubles: BTreeMap<Trouble, u64>,
@@ -152,16 +152,16 @@ pub struct Counts {
     pub transitions: BTreeMap<String, u64>,
 }
 
-/// What became of a world.
+/// The outcome of a world.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was wrong; nothing in a sound world.
+    /// The violations; none in a sound world.
     pub violations: Vec<String>,
     /// How much happened.
     pub counts: Counts,
     /// How much simulated time passed, in milliseconds.
     pub millis: u64,
-    /// Of everything that happened. Two runs of one seed have the same.
+    /// A hash of everything that happened. Two runs of one seed have the same.
     pub trace_hash: u64,
     /// The last things that happened, each a line.
     pub story: Vec<String>,
@@ -183,7 +183,7 @@ pub fn run(setup: &Setup) -> Result<Outcome, String> {
     runtime.block_on(play(setup.clone(), HTTP.with(Clone::clone), REFERENCE.with(Arc::clone)))
 }
 
-/// How long a world may take to end once nothing goes wrong any more.
+/// How long a world may take to end once no trouble strikes any more.
 const ENDS_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
 async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) -> Result<Outcome, String> {
@@ -209,7 +209,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
             }
         }
         let is_night = world.fate.strikes(Trouble::LongNight, 3);
-        // Peace.
+        // Peace begins: no trouble strikes any more.
         world.fate.trouble(&[]);
         if is_night {
             troubles::long_night(&world).await;

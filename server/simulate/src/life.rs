@@ -12,7 +12,7 @@ const RUNNING: u8 = 0;
 const STOPPED: u8 = 1;
 const DEAD: u8 = 2;
 
-/// The life of one process. Everything that a server does to the world waits for it before and after, so a dead server has no
+/// The life of one process. Every effect of a server on the world waits for this before and after. So a dead server has no
 /// further effect, and one that stands still has none until it goes on.
 ///
 /// (A channel of tokio's that tells all its readers wakes them in a random order.)
@@ -20,7 +20,7 @@ const DEAD: u8 = 2;
 pub(super) struct Life {
     state: AtomicU8,
     goes_on: Notify,
-    /// What the process is to be after so many more of its calls and answers; nothing if they are 0.
+    /// The state of the process after `calls_left` more calls and answers. It does not change if `calls_left` is 0.
     next: AtomicU8,
     calls_left: AtomicU64,
     died: Notify,
@@ -54,12 +54,12 @@ impl Life {
         }
     }
 
-    /// The process stands still before it has made or been answered so many calls more.
+    /// Makes the process stand still within `calls` more calls and answers.
     pub(super) fn stop_within(&self, calls: u64) {
         self.end_within(calls, STOPPED);
     }
 
-    /// The process dies before it has made or been answered so many calls more. Returns when it is dead.
+    /// Makes the process die within `calls` more calls and answers. Returns when it is dead.
     pub(super) async fn die_within(&self, calls: u64) {
         self.end_within(calls, DEAD);
         while self.state.load(Ordering::Relaxed) != DEAD {
@@ -84,20 +84,20 @@ impl Life {
         self.calls_left.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The process goes on, if it stands still or was to end.
+    /// Makes the process go on, if it stands still or was about to end.
     pub(super) fn go_on(&self) {
         self.calls_left.store(0, Ordering::Relaxed);
         self.change(STOPPED, RUNNING);
         self.goes_on.notify_waiters();
     }
 
-    /// The process dies.
+    /// Makes the process die.
     pub(super) fn kill(&self) {
         self.state.store(DEAD, Ordering::Relaxed);
         self.died.notify_one();
     }
 
-    /// The way to the database ends, or is there again.
+    /// Closes the way to the database, or opens it again.
     pub(super) fn set_way(&self, way: Way) {
         self.way.store(way as u8, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A merchant's shop: creates payments, repeats requests, reads, refunds, and remembers what it was told.
+//! A merchant's shop: creates payments, repeats requests, reads, refunds, and remembers the answers.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{
     world::{Ask, Key, World},
 };
 
-/// How endpoints behave: the first of each merchant always well.
+/// How endpoints behave. The first endpoint of each merchant always behaves well.
 const MANNERS: [Manners; 6] =
     [Manners::Good, Manners::Good, Manners::Slow, Manners::Flaky, Manners::Broken, Manners::Silent];
 /// How long a secret that was replaced goes on signing.
@@ -24,7 +24,6 @@ const OVERLAP_SECONDS: i64 = 600;
 /// How many endpoints a merchant has in each environment.
 const ENDPOINTS: usize = 2;
 
-/// A merchant.
 pub(super) struct Merchant {
     number: usize,
     pub(super) workspace: String,
@@ -35,11 +34,11 @@ pub(super) struct Merchant {
     /// The endpoints: id, whether it is of the live environment, the receiver.
     pub(super) endpoints: Vec<(String, bool, Arc<Receiver>)>,
     orders: Mutex<Vec<Order>>,
-    /// When what may not be done too often was done.
+    /// When things were last done that may not be done too often.
     done: Mutex<BTreeMap<String, i64>>,
 }
 
-/// What the shop knows of an order.
+/// An order, as the shop knows it.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) number: String,
@@ -47,7 +46,7 @@ pub(super) struct Order {
     pub(super) body: Value,
     /// The payment, if an answer said so.
     pub(super) payment: Option<String>,
-    /// The statuses that a payment only gets to, never back from: the last one seen.
+    /// The rank of the last status seen. A payment never goes back to a lower rank.
     pub(super) rank: u8,
     /// The keys of its refunds, and whether one was acknowledged.
     pub(super) refunds: Vec<(String, Value, bool)>,
@@ -167,14 +166,14 @@ impl Merchant {
         Some(id)
     }
 
-    /// The same order again, with the same key.
+    /// Sends the same order again, with the same key.
     async fn repeat(&self, world: &World) {
         if let Some((nth, order)) = self.some_order(world, |_| true) {
             self.send_order(world, nth, order).await;
         }
     }
 
-    /// Reads a payment: it is there, and has not gone back.
+    /// Reads a payment, and checks that it is there and has not gone back.
     async fn read(&self, world: &World) {
         let Some((nth, order)) = self.some_order(world, |order| order.payment.is_some()) else { return };
         let id = order.payment.unwrap_or_default();
@@ -186,7 +185,7 @@ impl Merchant {
         self.saw(world, nth, &answer);
     }
 
-    /// Compares a payment with what was seen before the request.
+    /// Compares a payment with the status that was seen before the request.
     fn saw(&self, world: &World, nth: usize, answer: &Response) {
         let payment = answer.json();
         let rank = rank(&text(&payment, "rawStatus"));
@@ -225,7 +224,7 @@ impl Merchant {
         let _ = world.ask(Ask::get(path).by(self.key(world.fate.one_in(2)))).await;
     }
 
-    /// Gives back a paid payment, or a part of it.
+    /// Refunds a paid payment, or a part of it.
     async fn refund(&self, world: &World) {
         let paid = |order: &Order| order.is_live && order.rank == rank("paid");
         let Some((nth, order)) = self.some_order(world, paid) else { return self.read(world).await };
@@ -292,7 +291,7 @@ impl Merchant {
         self.done().insert(what, world.fate.now_millis());
     }
 
-    /// Whether this may be done: at least so long after it was done before.
+    /// Whether `what` may be done: its last time must be at least `millis` ago.
     fn may(&self, world: &World, what: &str, millis: i64) -> bool {
         let (now, mut done) = (world.fate.now_millis(), self.done());
         if done.get(what).is_some_and(|at| at + millis > now) {
@@ -310,7 +309,7 @@ impl Merchant {
         let is_live = world.fate.one_in(2);
         let list = world.ask(Ask::get("/api/v1/webhooks/deliveries?limit=20").by(self.key(is_live))).await;
         let items = list.map(|list| list.json()["items"].as_array().cloned().unwrap_or_default()).unwrap_or_default();
-        // A test event that comes again would look like a second one.
+        // Test events are left out: one that comes again would look like a second one.
         let may_come_again = |item: &&Value| item["status"] != "pending" && item["event"] != TEST_EVENT;
         let ended: Vec<String> = items.iter().filter(may_come_again).map(|item| text(item, "id")).collect();
         if let Some(id) = world.fate.choose(&ended) {
@@ -323,7 +322,7 @@ impl Merchant {
 
     fn some_order(&self, world: &World, fits: impl Fn(&Order) -> bool) -> Option<(usize, Order)> {
         let orders = self.orders();
-        // The last ones: those before have ended.
+        // Only the last orders: earlier ones have ended.
         let first = orders.len().saturating_sub(60);
         let fitting: Vec<usize> = (first..orders.len()).filter(|nth| fits(&orders[*nth])).collect();
         world.fate.choose(&fitting).map(|nth| (*nth, orders[*nth].clone()))
@@ -345,7 +344,7 @@ fn amount(minor: u64) -> Value {
     serde_json::from_str(&format!("{}.{:02}", minor / 100, minor % 100)).unwrap_or_default()
 }
 
-/// A text field; empty if it is none.
+/// A text field; empty if it is no text.
 pub(super) fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }

@@ -37,13 +37,13 @@ use super::{
     life::{Life, Way},
 };
 
-/// Where customers reach all servers.
+/// The URL at which customers reach all servers.
 pub(super) const BASE_URL: &str = "https://pay.example";
 /// How long a checkout session lives.
 const SESSION_SECONDS: u32 = 300;
-/// Between how many calls and answers a process may die or stand still.
+/// A process that is to die or to stand still does so within this many calls and answers.
 const MOMENTS: u64 = 60;
-/// How long it takes until then at most.
+/// How long this takes at most.
 const SOON: Duration = Duration::from_secs(10);
 /// How many requests to endpoints one server has in flight.
 pub(super) const PERMITS: usize = 32;
@@ -52,9 +52,9 @@ pub(super) const PERMITS: usize = 32;
 pub(super) struct Surroundings {
     pub(super) fate: Arc<Fate>,
     pub(super) database: Arc<Database>,
-    /// How far the clock of all servers is ahead. They go by the database's clock, as those on PostgreSQL do.
+    /// How far the clock of all servers is ahead. Servers use the database's clock, as on PostgreSQL.
     pub(super) skew_millis: Arc<Mutex<i64>>,
-    /// The part of it that only becomes less. The rest is less than a minute.
+    /// The part of `skew_millis` that never grows. The rest is less than a minute.
     pub(super) ahead: AtomicU64,
     pub(super) hosts: Hosts,
     pub(super) bkash: Arc<bkash::Bkash>,
@@ -63,12 +63,12 @@ pub(super) struct Surroundings {
     pub(super) is_closed: Arc<AtomicBool>,
     /// Builds requests to gateways. It reads the machine's certificates, so there is one.
     pub(super) http: reqwest::Client,
-    /// The page that nobody here reads.
+    /// The reference page, which nobody reads here.
     pub(super) reference: Arc<Reference>,
 }
 
 impl Surroundings {
-    /// Sets the servers' clock so many milliseconds ahead, and off by a little.
+    /// Sets the servers' clock ahead by `ahead` and a small error, both in milliseconds.
     pub(super) fn set_clock(&self, ahead: u64, off: i64) {
         self.fate.note(format_args!("the clock is {ahead} ms ahead and {off} ms off"));
         self.ahead.store(ahead, Ordering::Relaxed);
@@ -102,7 +102,7 @@ struct Process {
     service: Arc<Service>,
     edge: Arc<Edge>,
     metrics: Metrics,
-    /// Aborted when this is dropped.
+    /// The tasks are aborted when this is dropped.
     tasks: JoinSet<()>,
 }
 
@@ -126,38 +126,38 @@ impl Node {
         Ok(())
     }
 
-    /// The process dies.
+    /// Makes the process die.
     pub(super) fn kill(&self) {
         if let Some(process) = self.process().take() {
             process.life.kill();
         }
     }
 
-    /// The process dies in one of its next calls, and soon if it makes none.
+    /// Makes the process die in one of its next calls, or soon if it makes none.
     pub(super) async fn kill_soon(&self) {
         let life = self.process().as_ref().map(|process| Arc::clone(&process.life));
         if let Some(life) = life {
-            // It may take no time at all, or never come.
+            // The process may die at once, or never make another call.
             let _ = timeout(SOON, life.die_within(self.around.fate.number(1..=MOMENTS))).await;
         }
         self.kill();
     }
 
-    /// The process stands still from one of its next calls on.
+    /// Makes the process stand still from one of its next calls on.
     pub(super) fn stop_soon(&self) {
         if let Some(process) = &*self.process() {
             process.life.stop_within(self.around.fate.number(1..=MOMENTS));
         }
     }
 
-    /// The process goes on, if it stands still.
+    /// Makes the process go on, if it stands still.
     pub(super) fn go_on(&self) {
         if let Some(process) = &*self.process() {
             process.life.go_on();
         }
     }
 
-    /// The way from the process to the database ends, or is there again.
+    /// Closes the way from the process to the database, or opens it again.
     pub(super) fn set_way(&self, way: Way) {
         if let Some(process) = &*self.process() {
             process.life.set_way(way);

@@ -1,4 +1,4 @@
-//! The operator: sends refunds of mobile money by hand, decides what needs a decision, replaces keys, and backs up.
+//! The operator: sends refunds of mobile money by hand, decides manual reviews, replaces keys, and restores backups.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{merchant::Merchant, world::World};
 
 /// How long a command waits for its server.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For how long a replaced key may still work: less than the quiet at the end of a world.
+/// How long a replaced key may still work: less than the quiet time at the end of a world.
 const KEY_OVERLAP_SECONDS: u32 = 60;
 /// How often the operator repeats a command.
 const TRIES: u32 = 60;
@@ -30,7 +30,7 @@ pub(super) async fn work(world: Arc<World>) {
     }
 }
 
-/// Has some server execute a command. `None` if it does not say what became of it.
+/// Sends a command to some server. `None` if its outcome stays unknown.
 async fn administer(world: &World, request: AdminRequest) -> Option<AdminReply> {
     let service = world.fate.choose(&world.nodes)?.service()?;
     timeout(PATIENCE, service.administer(request)).await.ok()
@@ -46,7 +46,7 @@ async fn settle_refund(world: &World) {
     }
 }
 
-/// Looks into the gateways' books, as the operator does.
+/// Decides a manual review by the gateways' books, as the operator does.
 async fn decide_review(world: &World) {
     if let Some(AdminReply::Reviews { reviews }) = administer(world, AdminRequest::ListReviews).await
         && let Some(row) = world.fate.choose(&reviews)
@@ -62,12 +62,13 @@ async fn decide_review(world: &World) {
     }
 }
 
-/// Replaces a merchant's key, and tells the merchant. If an answer is lost so is its key, and the next one replaces it.
+/// Replaces a merchant's key, and tells the merchant. If an answer is lost, its key is lost too, and the next key replaces
+/// it.
 async fn replace_key(world: &World) {
     let merchants = world.merchants();
     let Some(merchant) = world.fate.choose(&merchants) else { return };
     let is_live = world.fate.one_in(2);
-    // An overlap that begins by a clock which is ahead ends late.
+    // An overlap that begins while the clock is ahead ends late.
     let overlaps = [0, if world.around.skew() > 0 { 0 } else { KEY_OVERLAP_SECONDS }];
     let overlap_seconds = world.fate.choose(&overlaps).copied().unwrap_or(0);
     for _ in 0..TRIES {
@@ -85,7 +86,7 @@ async fn replace_key(world: &World) {
     world.violation("a key could not be replaced");
 }
 
-/// The id of the key that works, and goes on to.
+/// The id of the key that works and was not replaced.
 async fn key_of(world: &World, merchant: &Merchant, is_live: bool) -> Option<String> {
     let environment = if is_live { Environment::Live } else { Environment::Test };
     let Some(AdminReply::Keys { keys }) = administer(world, AdminRequest::ListKeys).await else { return None };

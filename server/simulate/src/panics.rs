@@ -1,4 +1,4 @@
-//! Panics of the servers' tasks. A runtime catches them, and nobody would hear of them.
+//! Panics of the servers' tasks. A runtime catches panics, and nobody would notice them.
 
 use std::{cell::RefCell, panic, sync::Once};
 
@@ -6,7 +6,7 @@ thread_local! {
     static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// From now on the panics of all threads are noted, each by its own thread.
+/// Records the panics of all threads from now on, each in its own thread.
 pub(super) fn catch() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

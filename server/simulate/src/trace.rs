@@ -1,4 +1,4 @@
-//! What happened in a world: a hash over everything, and the last lines to read.
+//! The trace of a world: a hash over all lines, and the last lines to read.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +8,6 @@ use std::{
 /// How many lines are kept.
 const LINES: usize = 20_000;
 
-/// A record of what happened.
 pub(super) struct Trace {
     /// FNV-1a over all lines.
     hash: u64,
@@ -39,7 +38,6 @@ impl Trace {
         self.hash
     }
 
-    /// Takes the last lines.
     pub(super) fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines).into()
     }

@@ -1,4 +1,4 @@
-//! What befalls servers and their database.
+//! The troubles that strike servers and their database.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -12,10 +12,11 @@ use super::{Trouble, life::Way, world::World};
 /// The mean time between two troubles, in milliseconds. Requests have troubles of their own.
 const MEAN_MILLIS: u64 = 20_000;
 
-/// By how much the clock is ahead at most when a world begins.
+/// How far the clock is ahead at most when a world begins.
 const TEN_HOURS_MILLIS: u64 = 36_000_000;
 
-/// In some worlds the clock is ahead at the beginning, by seconds or by hours. It goes back when troubles strike, and at last.
+/// In some worlds the clock is ahead at the beginning, by seconds or by hours. It goes back when troubles strike, and at the
+/// end.
 pub(super) fn set_clock_ahead(world: &World) {
     if world.setup.troubles.contains(&Trouble::Clock) && world.fate.one_in(2) {
         let at_most = TEN_HOURS_MILLIS >> (4 * world.fate.number(0..=3));
@@ -23,7 +24,7 @@ pub(super) fn set_clock_ahead(world: &World) {
     }
 }
 
-/// Troubles servers and database until it is cancelled.
+/// Lets troubles strike servers and database until it is cancelled.
 pub(super) async fn strike(world: Arc<World>) {
     loop {
         world.fate.wait(0..=2 * MEAN_MILLIS).await;
@@ -90,7 +91,7 @@ pub(super) async fn strike(world: Arc<World>) {
 
 /// All servers are down for more than a day, in which money arrives late. Then the gateways refuse their keys for a while.
 pub(super) async fn long_night(world: &World) {
-    // Those that are about to start have started.
+    // By then, servers that were about to start have started.
     sleep(Duration::from_secs(60)).await;
     rest(world);
     world.nodes.iter().for_each(|node| node.kill());
@@ -106,14 +107,14 @@ pub(super) async fn long_night(world: &World) {
     world.around.is_closed.store(false, Ordering::Relaxed);
 }
 
-/// The database makes no more backups.
+/// Lets the database make no more backups.
 fn rest(world: &World) {
     for what in world.around.database.backups.rest() {
         world.violation(what);
     }
 }
 
-/// Everything works again, from now on.
+/// Makes everything work again, from now on.
 pub(super) fn mend(world: &World) {
     world.fate.shake();
     world.around.set_clock(0, 0);

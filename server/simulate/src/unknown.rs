@@ -1,10 +1,11 @@
-//! Values that a server does not know and takes for absent, and those that it would write.
+//! A view for a decision whose values the server does not know yet.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use payments_store::{StoreError, bytes::View};
 
-/// What a decision sees when it first runs at a place that has to learn what it reads.
+/// Shows unknown values as absent, and the decision's own writes. A place runs a decision over it to learn which keys it
+/// reads.
 #[derive(Default)]
 pub(super) struct Unknown(BTreeMap<Vec<u8>, Vec<u8>>);
 

@@ -1,4 +1,4 @@
-//! A world: servers, their database, merchants, customers, an operator, and what befalls them.
+//! A world: servers, their database, merchants, customers, an operator, and their troubles.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a client repeats a request.
 const TRIES: u32 = 60;
 
-/// Everything there is.
 pub(super) struct World {
     pub(super) setup: Setup,
     pub(super) fate: Arc<Fate>,
@@ -42,7 +41,6 @@ pub(super) struct World {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) merchants: Mutex<Vec<Arc<Merchant>>>,
     operations: AtomicU64,
-    /// What was seen and must not be.
     violations: Mutex<Vec<String>>,
 }
 
@@ -59,7 +57,7 @@ impl Key {
         self.0.lock().clone()
     }
 
-    /// Returns the text before.
+    /// Returns the earlier text.
     pub(super) fn replace(&self, text: String) -> String {
         mem::replace(&mut self.0.lock(), text)
     }
@@ -130,7 +128,6 @@ impl Ask {
 }
 
 impl World {
-    /// A world in which nothing has happened yet.
     pub(super) fn new(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) -> Result<Arc<Self>, String> {
         let fate = Arc::new(Fate::new(setup.seed));
         let database = Database::new(Arc::clone(&fate))?;
@@ -152,7 +149,7 @@ impl World {
         Ok(Arc::new(Self { setup, fate, around, nodes, merchants, operations, violations }))
     }
 
-    /// Something that must not be.
+    /// Records a violation.
     pub(super) fn violation(&self, what: impl Into<String>) {
         let what = what.into();
         self.fate.note(format_args!("VIOLATION: {what}"));
@@ -183,8 +180,8 @@ impl World {
             && self.violations().is_empty()
     }
 
-    /// Sends a request to some server until an answer comes that is no server error, and none about a key that was replaced
-    /// a moment ago. `None` if none came.
+    /// Sends a request to some server until an answer comes that is neither a server error nor about a key that was just
+    /// replaced. `None` if no such answer came.
     pub(super) async fn ask(&self, ask: Ask) -> Option<Response> {
         for nth in 0..TRIES {
             if let Some(response) = self.try_once(&ask).await
@@ -234,7 +231,7 @@ impl World {
 }
 
 impl Response {
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is no JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

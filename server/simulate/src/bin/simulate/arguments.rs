@@ -25,10 +25,10 @@ pub(crate) struct Arguments {
     /// Merchants of a world.
     #[arg(long, default_value_t = 2)]
     pub(crate) merchants: usize,
-    /// Requests after which the merchants end.
+    /// Requests after which the merchants stop.
     #[arg(long, default_value_t = 1_000)]
     pub(crate) operations: u64,
-    /// Simulated seconds after which they end in any case.
+    /// Simulated seconds after which the merchants stop in any case.
     #[arg(long, default_value_t = 100_000)]
     pub(crate) seconds: u64,
     /// The mean time between two requests of a merchant, in milliseconds.
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// How many worlds are played at once, each on a thread.
     #[arg(long, default_value_t = 1)]
     pub(crate) jobs: usize,
-    /// Stop after so many real seconds, even if not all worlds were played.
+    /// Stop after this many real seconds, even if not all worlds were played.
     #[arg(long)]
     pub(crate) within_seconds: Option<u64>,
     /// Play each seed twice, and compare what happened.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Plant each known fault in the servers, or those whose description has these words, and see whether the worlds show it.
     #[arg(long, num_args = 0..=1, value_name = "WORDS")]
     pub(crate) planted: Option<Option<String>>,
-    /// End after so many worlds have failed.
+    /// Stop after this many worlds have failed.
     #[arg(long, default_value_t = 3)]
     pub(crate) most_failures: usize,
     /// How long to look for a smaller world that fails as well, in seconds.

@@ -1,4 +1,4 @@
-//! Plants each fault in the server, and looks how many worlds it takes to find it.
+//! Plants each fault in the server, and counts the worlds that it takes to find it.
 
 use std::time::{Duration, Instant};
 

@@ -14,7 +14,7 @@ use simulate::{Counts, Outcome, Setup, run};
 
 use crate::{arguments::Arguments, smaller::smaller};
 
-/// What all worlds did together.
+/// The sum over all worlds.
 #[derive(Default)]
 struct Sum {
     worlds: u64,
@@ -24,7 +24,7 @@ struct Sum {
     fewest: Option<[u64; 2]>,
     /// The worlds with violations.
     failed: Vec<(Setup, Outcome)>,
-    /// The seeds that were played in two ways.
+    /// The seeds whose two runs differed.
     differing: Vec<u64>,
 }
 

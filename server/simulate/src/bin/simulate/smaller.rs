@@ -28,7 +28,7 @@ pub(crate) fn smaller(setup: &Setup, within_seconds: u64) -> (Setup, Option<Outc
     (least, outcome)
 }
 
-/// Worlds that are smaller in one way, those that lack most first.
+/// Worlds that are smaller in one way, the smallest first.
 fn attempts(setup: &Setup) -> Vec<Setup> {
     let mut found = Vec::new();
     for servers in 1..setup.servers {
