@@ -76,12 +76,12 @@ impl Cluster {
         format!("postgres://postgres@/{database}?host={}", self.directory.display())
     }
 
-    /// The Unix socket.
+    /// The path of the Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.file(".s.PGSQL.5432")
     }
 
-    /// The database's log.
+    /// The path of the database's log.
     pub fn log(&self) -> PathBuf {
         self.file("postgres.log")
     }

@@ -1,9 +1,9 @@
-//! What the tests of several crates share.
+//! Helpers that the tests of several crates share.
 //!
 //! A test that needs a database starts a [`Cluster`](cluster::Cluster), which ends with the process:
 //!
 //! ```no_run
-//! let address = test_support::cluster::Cluster::shared().database("it");
+//! let url = test_support::cluster::Cluster::shared().new_database();
 //! ```
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,6 +1,6 @@
 //! A relay between a server and its database that breaks connections at a commit, on a schedule from a seed.
 //!
-//! It reads the messages of PostgreSQL's protocol, so it recognises a commit and the answer to it.
+//! The relay reads the messages of PostgreSQL's protocol, so it recognises a commit and its answer.
 
 use std::{
     collections::BTreeMap,
