@@ -17,7 +17,7 @@ use crate::{
 
 /// A response as it is stored: with its body, or with the event whose data is the body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptResponse {
+pub(super) struct ResponseRecord {
     pub(super) fingerprint: String,
     pub(super) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub(super) struct KeptResponse {
 
 pub(super) struct ResponseOf {
     pub(super) key: IdempotencyKey,
-    pub(super) kept: KeptResponse,
+    pub(super) kept: ResponseRecord,
 }
 
 impl Record for ResponseOf {
@@ -65,7 +65,7 @@ impl Record for ClaimOn {
     }
 }
 
-impl KeptResponse {
+impl ResponseRecord {
     /// The response with its body. `data` is the data of its event, if it names one.
     fn whole(self, at: &[u8], data: Option<RawJson>) -> Result<StoredResponse, StoreError> {
         let Self { fingerprint, created_at, body, .. } = self;
@@ -78,7 +78,7 @@ impl Store {
     /// The stored response of an idempotency key, however old.
     pub async fn stored_response(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, StoreError> {
         let (reads, at) = (self.of_scope(&key.scope), keys::response(key));
-        let Some(kept) = reads.json::<KeptResponse>(at.clone()).await? else { return Ok(None) };
+        let Some(kept) = reads.json::<ResponseRecord>(at.clone()).await? else { return Ok(None) };
         let whole = event::whole_events(reads, kept.event.as_slice()).await?.pop();
         kept.whole(&at, whole.map(|whole| whole.data)).map(Some)
     }
@@ -96,15 +96,15 @@ impl Draft<'_> {
             write.event.as_ref().filter(|event| event.data == *body).map(|event| event.id.clone())
         });
         let body = event.is_none().then(|| body.clone());
-        let kept = KeptResponse { fingerprint: fingerprint.clone(), created_at: *created_at, body, event };
+        let kept = ResponseRecord { fingerprint: fingerprint.clone(), created_at: *created_at, body, event };
         let before = before.map(|kept| ResponseOf { key: key.clone(), kept });
         self.replace(before.as_ref(), &ResponseOf { key: key.clone(), kept })
     }
 
     /// Checks that a key has no valid response. Returns one that is no longer valid.
-    fn check_unused(&mut self, key: &IdempotencyKey, now: Timestamp) -> Result<Option<KeptResponse>, CommitError> {
+    fn check_unused(&mut self, key: &IdempotencyKey, now: Timestamp) -> Result<Option<ResponseRecord>, CommitError> {
         let at = keys::response(key);
-        let Some(kept) = self.json::<KeptResponse>(&at)? else { return Ok(None) };
+        let Some(kept) = self.json::<ResponseRecord>(&at)? else { return Ok(None) };
         if !StoredResponse::is_fresh_at(kept.created_at, now) {
             return Ok(Some(kept));
         }
@@ -161,7 +161,7 @@ impl Draft<'_> {
     pub(super) fn drop_if_older(&mut self, at: &[u8], before: Timestamp) -> Result<(), CommitError> {
         let Some(key) = keys::idempotency_key(at) else { return Ok(()) };
         match keys::kind_of(at) {
-            Some((_, "response")) => match self.json::<KeptResponse>(at)? {
+            Some((_, "response")) => match self.json::<ResponseRecord>(at)? {
                 Some(kept) if kept.created_at < before => self.delete(&ResponseOf { key, kept }),
                 _ => Ok(()),
             },

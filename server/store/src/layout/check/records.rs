@@ -7,7 +7,7 @@ use super::{
         delivery::StoredDelivery,
         entry::Record,
         event::{StoredEvent, whole_events},
-        idempotency::{ClaimOn, KeptResponse, ResponseOf},
+        idempotency::{ClaimOn, ResponseOf, ResponseRecord},
         keys,
         merchants::{KeyOf, TokenOf},
         payment::StoredPayment,
@@ -165,7 +165,7 @@ impl Check<'_> {
 
     /// Checks that a stored response is about a record that exists.
     async fn response(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let Some(kept) = self.parse::<KeptResponse>(key, value) else { return Ok(()) };
+        let Some(kept) = self.parse::<ResponseRecord>(key, value) else { return Ok(()) };
         let is_there = match (&kept.body, &kept.event) {
             (None, Some(event)) => self.other::<StoredEvent>(&keys::event(event)).await?.is_some(),
             (Some(body), None) => self.has_effect(key, body).await?,
@@ -204,7 +204,7 @@ impl Check<'_> {
             self.find(key, "is on no idempotency key");
             return Ok(());
         };
-        let response: Option<KeptResponse> = self.other(&keys::response(&of)).await?;
+        let response: Option<ResponseRecord> = self.other(&keys::response(&of)).await?;
         for fault in claim_faults(&claim, response.map(|it| it.created_at)) {
             self.find(key, fault);
         }
