@@ -24,7 +24,7 @@ pub(super) struct Source {
 /// What keeps others from using the source.
 enum Kept {
     Directory(Closing),
-    Database(SourceLock),
+    Database(Box<SourceLock>),
 }
 
 impl Source {
@@ -41,7 +41,7 @@ impl Source {
                 let target = target.clone().for_migration();
                 let lock = SourceLock::take(&target).await?;
                 let snapshot = PostgresSnapshot::open_to_migrate(&target).await?;
-                Ok::<_, CommandError>(Self { store: Box::new(snapshot), kept: Kept::Database(lock) })
+                Ok::<_, CommandError>(Self { store: Box::new(snapshot), kept: Kept::Database(Box::new(lock)) })
             })?,
         };
         let unfinished = source.store.migration()?;
