@@ -79,7 +79,8 @@ class Cluster:
 def processor_time(pid, with_ended=False):
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except FileNotFoundError:
+    # Gone before the file was opened, or while it was read.
+    except (FileNotFoundError, ProcessLookupError):
         return 0
     return sum(map(int, fields[11 : 15 if with_ended else 13])) / os.sysconf("SC_CLK_TCK")
 
