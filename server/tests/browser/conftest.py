@@ -159,7 +159,7 @@ def open_browser():
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         browser = Browser(options=options, service=Service("/usr/bin/chromedriver"))
         opened.append(browser)
-        browser.set_script_timeout(30)
+        browser.set_script_timeout(120)
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
