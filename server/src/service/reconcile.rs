@@ -108,9 +108,9 @@ impl Service {
         let session = self.due_session(id, claimed_at).await?;
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
-        } else if session.next_late_check().is_some()
-            && let Err(error) = self.find_late_money(id).await
-        {
+        } else if session.next_late_check().is_none() {
+            self.check_present_attempt(&session).await
+        } else if let Err(error) = self.find_late_money(id).await {
             Err(error)
         } else {
             // Meanwhile the customer may have begun another attempt.
