@@ -11,20 +11,6 @@
 // They panic if the stream cannot be written, and wait if nobody reads it: use `log` or a result.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
-/// Whether a simulation has planted this fault in the server.
-#[cfg(feature = "simulation")]
-macro_rules! planted {
-    ($fault:ident) => {
-        payments_store::planted::is_planted(payments_store::planted::Planted::$fault)
-    };
-}
-#[cfg(not(feature = "simulation"))]
-macro_rules! planted {
-    ($fault:ident) => {
-        false
-    };
-}
-
 mod cli;
 mod commands;
 mod config;
@@ -58,7 +44,7 @@ use std::process::ExitCode;
 use cli::{Command, CommandError};
 use commands::{admin, developer, docs, health, operations};
 use config::Config;
-use payments_store::{self as store, ambient, domain};
+use payments_store::{self as store, ambient, domain, planted};
 use process::{file_modes, owner};
 
 /// Carries out the command that this process was started with.

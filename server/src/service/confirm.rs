@@ -72,7 +72,7 @@ impl Service {
     async fn confirm_once(&self, mut session: Session, hint: Hint) -> Result<Payment> {
         let payment = &session.payment.clone();
         let Some(attempt) = &session.attempt.clone() else { return Ok(session.payment) };
-        if planted!(ExpiryWithoutAsking) && session.expires_at <= self.ambient.now() {
+        if crate::planted!(ExpiryWithoutAsking) && session.expires_at <= self.ambient.now() {
             return self.apply_answer(&session, &AttemptState::Cancelled, Cause::SessionEnded).await;
         }
         let gateway = self.gateways.of_attempt(attempt)?;

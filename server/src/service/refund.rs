@@ -68,7 +68,7 @@ impl Service {
         params: &CreateRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<PendingRefund> {
-        if let Some(pending) = session.pending_refund.as_ref().filter(|_| !planted!(PendingRefundReplaced)) {
+        if let Some(pending) = session.pending_refund.as_ref().filter(|_| !crate::planted!(PendingRefundReplaced)) {
             return match request.zip(pending.request.as_ref()) {
                 Some((this, parts)) if this.matches(parts) => Ok(pending.clone()),
                 Some((this, parts)) if *this.key() == parts.0 => Err(ServiceError::IdempotencyKeyReused),

@@ -94,12 +94,15 @@
 
 /// Whether a simulation has planted this fault in the server.
 #[cfg(feature = "simulation")]
+#[macro_export]
 macro_rules! planted {
     ($fault:ident) => {
-        crate::planted::is_planted(crate::planted::Planted::$fault)
+        $crate::planted::is_planted($crate::planted::Planted::$fault)
     };
 }
+/// Whether a simulation has planted this fault in the server: there is none without the feature `simulation`.
 #[cfg(not(feature = "simulation"))]
+#[macro_export]
 macro_rules! planted {
     ($fault:ident) => {
         false
