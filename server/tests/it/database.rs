@@ -7,8 +7,7 @@ use std::{
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use test_support::cluster::Cluster;
-use tokio_postgres::{Client, NoTls};
+use test_support::cluster::{Cluster, client_of};
 
 use crate::{
     engine::{DAMAGE, run_sql},
@@ -20,13 +19,13 @@ struct OnDatabase {
     process: Child,
     url: String,
     database: String,
-    client: Client,
+    client: tokio_postgres::Client,
 }
 
 impl OnDatabase {
     async fn start(name: &str) -> Self {
         let cluster = Cluster::shared();
-        connect(&cluster.url("postgres")).await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        client_of(&cluster.url("postgres")).await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         let database = cluster.url(name);
         let mut process = Command::new(BINARY)
             .args(["serve", "--listen", "127.0.0.1:0", "--database-url", &database])
@@ -37,7 +36,7 @@ impl OnDatabase {
         let mut first = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
         let url = first.trim().strip_prefix("listening on ").unwrap().to_owned();
-        let client = connect(&database).await;
+        let client = client_of(&database).await;
         Self { process, url, database, client }
     }
 
@@ -62,12 +61,6 @@ impl Drop for OnDatabase {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
 }
 
 fn try_run(database: &str, arguments: &[&str]) -> Output {
@@ -128,7 +121,7 @@ async fn a_role_that_may_only_read_can_check_and_export() {
 #[tokio::test]
 async fn only_creating_a_workspace_begins_a_store_in_a_database() {
     let cluster = Cluster::shared();
-    let client = connect(&cluster.url("postgres")).await;
+    let client = client_of(&cluster.url("postgres")).await;
     client.batch_execute("CREATE DATABASE without_a_store").await.unwrap();
     let database = cluster.url("without_a_store");
     for command in [
@@ -146,7 +139,7 @@ async fn only_creating_a_workspace_begins_a_store_in_a_database() {
     }
     let tables = async || {
         let query = "SELECT FROM pg_namespace WHERE nspname = 'payments'";
-        connect(&database).await.query(query, &[]).await.unwrap().len()
+        client_of(&database).await.query(query, &[]).await.unwrap().len()
     };
     assert_eq!(tables().await, 0);
     let begun = try_run(&database, &["workspaces", "create", "--name", "Shop"]);

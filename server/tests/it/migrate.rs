@@ -27,7 +27,7 @@ fn command(from: &str, to: &str) -> Command {
 }
 
 /// Moves a store. Returns the number of records of each kind, and their digest.
-fn moved(from: &str, to: &str) -> Value {
+pub(crate) fn moved(from: &str, to: &str) -> Value {
     let output = command(from, to).output().unwrap();
     assert!(output.status.success(), "{}", text_of(&output));
     serde_json::from_slice(&output.stdout).unwrap()

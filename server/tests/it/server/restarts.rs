@@ -7,8 +7,11 @@ use std::{
 
 use test_support::cluster::Cluster;
 
-use super::{BINARY, DATABASE, Server, launch, spawn, text_of};
-use crate::engine::{END_LEASES, run_sql};
+use super::{BINARY, DATABASE, Server, launch, spawn};
+use crate::{
+    engine::{END_LEASES, run_sql},
+    migrate::moved,
+};
 
 impl Server {
     /// `kill -9`, then a restart on the same data and port.
@@ -51,13 +54,8 @@ impl Server {
         self.kill();
         let (data, database) = (self.data(), self.database().map(str::to_owned));
         let target = database.is_none().then(|| Cluster::shared().new_database());
-        let mut migrate = Command::new(BINARY);
-        match (&database, &target) {
-            (None, Some(target)) => migrate.args(["migrate", "--to", target, "--from"]).arg(&data),
-            _ => migrate.args(["migrate", "--from", database.as_deref().unwrap_or_default(), "--to"]).arg(&data),
-        };
-        let output = migrate.output().unwrap();
-        assert!(output.status.success(), "{}", text_of(&output));
+        let directory = data.to_str().unwrap();
+        moved(database.as_deref().unwrap_or(directory), target.as_deref().unwrap_or(directory));
         if target.is_some() {
             fs::remove_dir_all(&data).unwrap();
         }
