@@ -2,8 +2,8 @@
 
 store_on_postgres.py [--creates N] [--seconds S] [--rounds N] [--tests BINARY] [--disk DIRECTORY]
 
-128 tasks make N creates each, by a test of the store, which is built in release unless --tests names its binary; pgbench commits the
-same three rows from 32 clients. Needs PostgreSQL (Debian: apt-get install postgresql); as root it runs PostgreSQL as the user
+128 tasks make N creates each, by a test of the store, which is built in release unless --tests names its binary; pgbench
+commits the same three rows from 32 clients. Needs PostgreSQL (Debian: apt-get install postgresql); as root it runs PostgreSQL as the user
 postgres.
 """
 import argparse

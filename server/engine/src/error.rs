@@ -56,7 +56,7 @@ pub enum JournalError {
     /// The last file was cut off, and may have lost entries.
     #[error(
         "the journal file {path} was cut off: it has {length} bytes and once had at least {had}; changes after {last} are \
-         missing; put the whole file back, or restore the changes up to {last}"
+         missing; put the whole file back"
     )]
     Cut {
         /// The file.

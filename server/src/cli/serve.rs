@@ -34,8 +34,9 @@ pub struct ServeArgs {
     #[arg(long, env = "PAYMENTS_SANDBOX_MIB", default_value_t = 512, value_name = "MIB",
         value_parser = clap::value_parser!(u32).range(64..))]
     pub sandbox_mib: u32,
-    /// Directory for the sandbox of a public server. Use it for nothing else: once a day the server deletes the store in it and
-    /// begins an empty one. Default: sandbox in the data directory. A server on a database has no default.
+    /// Directory for the sandbox of a public server. Use it for nothing else: once a day, and above --sandbox-mib, the server
+    /// deletes the store in it and begins an empty one. Default: sandbox in the data directory. A server on a database has no
+    /// default.
     #[arg(long, env = "PAYMENTS_SANDBOX_DIR", value_name = "DIR")]
     pub sandbox_dir: Option<PathBuf>,
     /// Word in the webhooks' header names: X-WORD-Signature.
