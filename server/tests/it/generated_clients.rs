@@ -3,22 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::document::{self, operations};
 
 /// Every schema that generators read, with its path. They ignore `dependentSchemas`, `not`, `if`, `then` and `else`, so
 /// the rules below do not apply there.
 fn schemas() -> Vec<(String, Value)> {
-    let document: Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
+    let document = document::open();
     let mut found = Vec::new();
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         collect(name.clone(), schema, &mut found);
     }
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            for (status, answer) in operation["responses"].as_object().unwrap() {
-                let schema = &answer["content"]["application/json"]["schema"];
-                collect(format!("{method} {path} {status}"), schema, &mut found);
-            }
+    for (path, method, operation) in operations(&document) {
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            let schema = &answer["content"]["application/json"]["schema"];
+            collect(format!("{method} {path} {status}"), schema, &mut found);
         }
     }
     found
@@ -87,4 +87,53 @@ fn free_form_objects_declare_additional_properties() {
     assert_all("openapi-typescript gives a free-form object no fields; set additionalProperties: true", |schema| {
         !is_of(schema, "object") || !schema["properties"].is_null() || schema["additionalProperties"] == true
     });
+}
+
+/// Every object within a value of the document and within the schemas that it refers to, with its path.
+fn objects_in<'d>(document: &'d Value, path: &str, value: &'d Value, found: &mut BTreeMap<String, &'d Value>) {
+    if let Some(pointer) = value["$ref"].as_str()
+        && !found.contains_key(pointer)
+    {
+        objects_in(document, pointer, document.pointer(&pointer[1..]).unwrap(), found);
+    }
+    if value.is_object() {
+        found.insert(path.to_owned(), value);
+    }
+    for (name, inner) in value.as_object().into_iter().flatten() {
+        objects_in(document, &format!("{path}/{name}"), inner, found);
+    }
+    for inner in value.as_array().into_iter().flatten() {
+        objects_in(document, path, inner, found);
+    }
+}
+
+#[test]
+fn responses_are_open_to_later_fields_and_only_the_specifications_enums_are_fixed() {
+    let currencies = json!(["BDT", "USD"]);
+    let statuses = json!(["pending", "completed", "failed", "cancelled", "refunded", "expired"]);
+    let raw_statuses =
+        json!(["created", "pending", "processing", "paid", "failed", "cancelled", "expired", "refunded"]);
+    let (simulated, environments, test) =
+        (json!(["paid", "failed", "cancelled"]), json!(["live", "test"]), json!(["test"]));
+    let (methods, method) = (json!(["mfs", "card", "test"]), json!(["mfs", "card", "test", null]));
+    let headers = [json!(["true"]), json!(["*"]), json!(["Bearer"])];
+    let fixed =
+        [&[currencies, statuses, raw_statuses, simulated, environments, test, methods, method][..], &headers].concat();
+
+    let document = document::open();
+    let mut found = BTreeMap::new();
+    for (path, method, operation) in operations(&document) {
+        objects_in(&document, &format!("{method} {path}"), &operation["responses"], &mut found);
+    }
+    objects_in(&document, "webhooks", &document["webhooks"], &mut found);
+    assert!(
+        found.contains_key("#/components/schemas/Refund") && !found.contains_key("#/components/schemas/CreateRefund")
+    );
+    for (path, schema) in found {
+        for keyword in ["additionalProperties", "unevaluatedProperties"] {
+            assert_ne!(schema[keyword], false, "{path} is closed; leave {keyword} out, the tests close it");
+        }
+        let is_fixed = !schema["enum"].is_array() || fixed.contains(&schema["enum"]);
+        assert!(is_fixed, "{path} is closed to later words; name today's in x-extensible-enum");
+    }
 }

@@ -19,6 +19,7 @@ mod database_away;
 mod delivery;
 mod developer;
 mod doctor;
+mod document;
 mod durability;
 mod endpoint_connections;
 mod endpoint_limit;

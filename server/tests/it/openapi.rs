@@ -6,41 +6,22 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use crate::{
+    document::{self, fits, operations, resolved},
     live::Live,
     server::{eventually, payment_of},
 };
 
-/// The OpenAPI document and the responses seen so far, as operation and status.
-struct Document {
-    document: Value,
+/// The OpenAPI document, which tests close, and the responses seen so far, as operation and status.
+struct Document<'d> {
+    document: &'d Value,
     seen: BTreeSet<(String, String)>,
 }
 
 const METHODS: [&str; 7] = ["get", "post", "delete", "put", "patch", "head", "options"];
 
-impl Document {
-    fn operations(&self) -> Vec<(String, String, &Value)> {
-        let paths = self.document["paths"].as_object().unwrap();
-        let all = paths.iter().flat_map(|(path, methods)| {
-            methods.as_object().unwrap().iter().map(|(method, operation)| (path.clone(), method.clone(), operation))
-        });
-        all.collect()
-    }
-
-    fn resolved<'v>(&'v self, value: &'v Value) -> &'v Value {
-        match value["$ref"].as_str() {
-            Some(pointer) => self.document.pointer(&pointer[1..]).unwrap_or_else(|| panic!("{pointer}")),
-            None => value,
-        }
-    }
-
+impl Document<'_> {
     fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
-        let mut root = schema.clone();
-        root["components"] = self.document["components"].clone();
-        let validator = jsonschema::validator_for(&root).unwrap();
-        let faults: Vec<String> =
-            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+        fits(self.document, schema, value)
     }
 
     /// Sends a request and validates the response against the document.
@@ -50,15 +31,14 @@ impl Document {
         let headers = answer.headers().clone();
         let body: Value = answer.json().await.unwrap();
         assert_eq!(status, expected, "{id}: {body}");
-        let operations = self.operations();
-        let operation = operations.iter().find(|(_, _, operation)| operation["operationId"] == id);
+        let operation = operations(self.document).find(|(_, _, operation)| operation["operationId"] == id);
         let (_, _, operation) = operation.unwrap_or_else(|| panic!("{id} is not documented"));
         let described = &operation["responses"][status.to_string()];
         assert!(!described.is_null(), "{id} answered {status}, which is not documented: {body}");
-        let described = self.resolved(described);
+        let described = resolved(self.document, described);
         assert_eq!(headers["content-type"], "application/json", "{id}");
         for (name, header) in described["headers"].as_object().unwrap() {
-            let header = self.resolved(header);
+            let header = resolved(self.document, header);
             match headers.get(name).map(|value| value.to_str().unwrap()) {
                 Some(value) => {
                     let is_number = header["schema"]["type"] == "integer";
@@ -85,10 +65,8 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     limits.extend(["--max-webhook-endpoints", "1"]);
     let live = Live::start_with("gateway-timeout = 1", &limits).await;
     let server = &live.server;
-    let document: Value =
-        server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap();
-    assert_eq!(document["openapi"], "3.1.0");
-    let d = &mut Document { document, seen: BTreeSet::new() };
+    let document = document::closed();
+    let d = &mut Document { document: &document, seen: BTreeSet::new() };
     let keyed = |method: Method, path: &str| server.request(method, path);
     let keyless = |method: Method, path: &str| server.keyless(method, &format!("/api/v1{path}"));
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
@@ -145,14 +123,10 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     // A restricted key.
     let [of_account, of_webhooks] =
         ["account:read", "webhooks:read"].map(|scope| server.new_key_with("Till", "live", &["--scope", scope]));
-    let operations = d.operations().into_iter();
-    let keyed_operations = operations.filter(|(_, _, operation)| operation["security"].is_null());
-    let named =
-        keyed_operations.map(|(path, method, it)| (path, method, it["operationId"].as_str().unwrap().to_owned()));
-    for (path, method, id) in named.collect::<Vec<_>>() {
+    for (path, method, operation) in operations(&document).filter(|(_, _, operation)| operation["security"].is_null()) {
         let key = if path.contains("/account") || path.contains("/requests") { &of_webhooks } else { &of_account };
-        let method = method.to_uppercase().parse().unwrap();
-        d.check(&id, 403, server.keyless(method, &path.replace("{id}", "x_0")).bearer_auth(key)).await;
+        let request = server.keyless(method.to_uppercase().parse().unwrap(), &path.replace("{id}", "x_0"));
+        d.check(operation["operationId"].as_str().unwrap(), 403, request.bearer_auth(key)).await;
     }
 
     // Events and requests.
@@ -315,46 +289,32 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     d.check("payCheckout", 413, large(&format!("/checkout/{real}/pay"))).await;
     live.stripe.program().refuse_next_session();
     d.check("payCheckout", 422, checkout(&live.create(5.0, "USD").await, "/pay")).await;
-    d.check("retrieveDescription", 200, keyless(get.clone(), "/openapi.json")).await;
+    assert_eq!(d.check("retrieveDescription", 200, keyless(get.clone(), "/openapi.json")).await, document::open());
 
     // Every path without a key and with every unsupported method.
-    let operations: Vec<(String, String, String, bool)> = d
-        .operations()
-        .into_iter()
-        .map(|(path, method, operation)| {
-            let id = operation["operationId"].as_str().unwrap().to_owned();
-            (path, method, id, operation["security"].is_null())
-        })
-        .collect();
-    let mut methods_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (path, method, id, is_keyed) in &operations {
-        methods_of.entry(path.clone()).or_default().insert(method.clone());
-        let path = path.replace("{id}", &test);
-        let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-        if *is_keyed {
-            d.check(id, 401, server.keyless(method, &path)).await;
+    let mut methods_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (path, method, operation) in operations(&document) {
+        methods_of.entry(path).or_default().insert(method);
+        if operation["security"].is_null() {
+            let request = server.keyless(method.to_uppercase().parse().unwrap(), &path.replace("{id}", &test));
+            d.check(operation["operationId"].as_str().unwrap(), 401, request).await;
         }
     }
-    for (path, method, id, _) in &operations {
+    for (path, method, operation) in operations(&document) {
+        let id = operation["operationId"].as_str().unwrap();
         let known = &methods_of[path];
+        if known.first() != Some(&method) {
+            d.seen.insert((id.to_owned(), "405".to_owned()));
+            continue;
+        }
         for other in METHODS.iter().filter(|other| !known.contains(**other)) {
-            let url = path.replace("{id}", &test);
-            let request = server.keyless(Method::from_bytes(other.to_uppercase().as_bytes()).unwrap(), &url);
+            let request = server.keyless(other.to_uppercase().parse().unwrap(), &path.replace("{id}", &test));
             let request = request.bearer_auth("sk_test_demo");
             if *other == "head" {
-                let answer = request.send().await.unwrap();
-                let is_get = known.contains("get");
-                assert_eq!(answer.status() != 405, is_get, "HEAD {path}");
-                continue;
-            }
-            if known.iter().next() == Some(method) {
-                d.check(id, 405, request).await;
+                assert_eq!(request.send().await.unwrap().status() != 405, known.contains("get"), "HEAD {path}");
             } else {
-                assert_eq!(request.send().await.unwrap().status(), 405, "{other} {path}");
+                d.check(id, 405, request).await;
             }
-        }
-        if known.iter().next() != Some(method) {
-            d.seen.insert((id.clone(), "405".to_owned()));
         }
     }
 
@@ -365,10 +325,9 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     live.server.run(&["keys", "revoke", sandbox["id"].as_str().unwrap()]);
     d.check("createDemoSession", 404, demo(&json!({}))).await;
 
-    let described = d.operations().into_iter().flat_map(|(_, _, operation)| {
-        let id = operation["operationId"].as_str().unwrap().to_owned();
-        let statuses: Vec<String> = operation["responses"].as_object().unwrap().keys().cloned().collect();
-        statuses.into_iter().map(move |status| (id.clone(), status))
+    let described = operations(&document).flat_map(|(_, _, operation)| {
+        let id = operation["operationId"].as_str().unwrap();
+        operation["responses"].as_object().unwrap().keys().map(|status| (id.to_owned(), status.clone()))
     });
     let unseen: Vec<_> = described
         .filter(|(_, status)| !ELSEWHERE.contains(&status.as_str()))
@@ -380,8 +339,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
 #[tokio::test(flavor = "multi_thread")]
 async fn payment_fields_follow_the_order_of_the_openapi_document() {
     let live = Live::start("gateway-timeout = 1").await;
-    let document: Value =
-        live.server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap();
+    let document = document::open();
     let id = live.paid(15.0, "USD").await;
     live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap();
     let text = live.request(Method::GET, &format!("/payments/{id}")).send().await.unwrap().text().await.unwrap();

@@ -8,6 +8,7 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    document::{self, operations},
     live::Live,
     server::{SANDBOX_KEY, Server, payment_of},
 };
@@ -17,19 +18,6 @@ async fn refused(request: RequestBuilder) -> Value {
     let (status, mut body): (StatusCode, Value) = (answer.status(), answer.json().await.unwrap());
     assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
     body["message"].take()
-}
-
-/// The OpenAPI document. Its operations are the tables.
-async fn document(server: &Server) -> Value {
-    server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap()
-}
-
-/// The API's operations that need a key, or those that need none: path, method and description.
-fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
-    let paths = document["paths"].as_object().unwrap().iter();
-    paths.flat_map(|(path, methods)| {
-        methods.as_object().unwrap().iter().map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
-    })
 }
 
 fn parameters(operation: &Value) -> impl Iterator<Item = &Value> {
@@ -112,7 +100,7 @@ async fn a_repeated_parameter_is_refused_in_both_cases() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_parameter_of_the_document_is_read_in_both_cases() {
     let server = Server::start();
-    let document = document(&server).await;
+    let document = document::open();
     let mut checked = 0;
     for (path, method, operation) in operations(&document) {
         let path = path.strip_prefix("/api/v1").unwrap().replace("{id}", "x_0");
@@ -187,7 +175,7 @@ fn fields<'d>(document: &'d Value, operation: &Value) -> Option<&'d Map<String, 
 async fn each_body_knows_exactly_the_fields_of_its_schema() {
     let live = Live::start("gateway-timeout = 1").await;
     let server = &live.server;
-    let document = document(server).await;
+    let document = document::open();
     let bodies = operations(&document).filter_map(|(_, _, operation)| fields(&document, operation));
     let names: BTreeSet<&String> = bodies.flat_map(|fields| fields.keys()).collect();
     let test = server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();

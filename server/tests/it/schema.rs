@@ -4,16 +4,13 @@ use reqwest::{Method, header::HeaderName};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    document::{self, operations, resolved},
     live::Live,
     server::{SANDBOX_KEY, Server, payment_of},
 };
 
 /// Texts that people and programs send if they have nothing to send, or send the wrong thing.
 const TEXTS: [&str; 3] = ["", " ", "no such"];
-
-async fn document(server: &Server) -> Value {
-    server.keyless(Method::GET, "/api/v1/openapi.json").send().await.unwrap().json().await.unwrap()
-}
 
 /// Whether a schema of the document allows a value.
 fn allows(document: &Value, schema: &Value, value: &Value) -> bool {
@@ -33,9 +30,9 @@ fn of_type(schema: &Value, text: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_a_parameter_refuses_is_not_allowed_by_its_schema() {
     let server = Server::start();
-    let document = document(&server).await;
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for parameter in methods["get"]["parameters"].as_array().into_iter().flatten() {
+    let document = document::open();
+    for (path, _, operation) in operations(&document).filter(|(_, method, _)| *method == "get") {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
             if parameter["in"] != "query" {
                 continue;
@@ -74,7 +71,7 @@ fn is_text(schema: &Value) -> bool {
 async fn a_text_that_a_body_refuses_is_not_allowed_by_its_schema() {
     let live = Live::start("gateway-timeout = 1").await;
     let server = &live.server;
-    let document = document(server).await;
+    let document = document::open();
     let id = server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -109,7 +106,7 @@ async fn a_text_that_a_body_refuses_is_not_allowed_by_its_schema() {
 async fn a_header_that_may_be_absent_is_not_required() {
     let without = Server::start();
     let with = Server::start_with(&["--rate-limit", "1000", "--keyless-rate-limit", "1000"]);
-    let document = document(&without).await;
+    let document = document::open();
     for (server, has_limit) in [(&without, false), (&with, true)] {
         for (path, status) in [("/payments", "200"), ("/payments/pay_0", "404"), ("/payments?page=0", "400")] {
             let answer = server.request(Method::GET, path).send().await.unwrap();
@@ -117,14 +114,10 @@ async fn a_header_that_may_be_absent_is_not_required() {
             assert_eq!(answer.headers().contains_key("x-ratelimit-limit"), has_limit, "{path}");
             let template = if status == "404" { "/payments/{id}" } else { "/payments" };
             let described = &document["paths"][format!("/api/v1{template}")]["get"]["responses"][status];
-            let resolved = |value: &Value| match value["$ref"].as_str() {
-                Some(pointer) => document.pointer(&pointer[1..]).unwrap().clone(),
-                None => value.clone(),
-            };
-            for (name, header) in resolved(described)["headers"].as_object().unwrap() {
+            for (name, header) in resolved(&document, described)["headers"].as_object().unwrap() {
                 let name: HeaderName = name.parse().unwrap();
                 let is_absent = !answer.headers().contains_key(&name);
-                assert!(!is_absent || resolved(header)["required"] != true, "{path} {status} lacks {name}");
+                assert!(!is_absent || resolved(&document, header)["required"] != true, "{path} {status} lacks {name}");
             }
         }
     }

@@ -67,14 +67,22 @@ fn name_of(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str().and_then(|pointer| pointer.rsplit('/').next())
 }
 
+/// The most words that a field's type lists.
+const MOST_WORDS: usize = 20;
+
 /// Describes a schema's type in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(name) = name_of(schema) {
         return name.to_owned();
     }
-    let words: Vec<String> = list(&schema["enum"]).map(|word| word.as_str().unwrap_or("null").to_owned()).collect();
+    let words: Vec<&str> = list(&schema["enum"]).map(|word| word.as_str().unwrap_or("null")).collect();
     if !words.is_empty() {
         return words.join(" | ");
+    }
+    // Later versions may add words. The error codes, which are many, have a section of their own.
+    let words: Vec<&str> = list(&schema["x-extensible-enum"]).map(text).collect();
+    if (1..=MOST_WORDS).contains(&words.len()) {
+        return format!("{} | …", words.join(" | "));
     }
     let types: Vec<&str> = match &schema["type"] {
         Value::String(one) => vec![one],
@@ -82,7 +90,7 @@ fn kind(schema: &Value) -> String {
     };
     match types.as_slice() {
         [] => list(&schema["anyOf"]).map(kind).collect::<Vec<_>>().join(", or "),
-        ["array"] => format!("list of {}", kind(&schema["items"])),
+        ["array", rest @ ..] => [&[&*format!("list of {}", kind(&schema["items"]))], rest].concat().join(" or "),
         types => types.join(" or "),
     }
 }
@@ -107,7 +115,18 @@ fn marked(text: &str, mark: &str, element: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_kind_lists_the_words_and_says_whether_later_versions_may_add_some() {
+        let open = json!({"type": "string", "x-extensible-enum": ["a", "b"]});
+        assert_eq!(kind(&open), "a | b | …");
+        assert_eq!(kind(&json!({"type": ["array", "null"], "items": open})), "list of a | b | … or null");
+        assert_eq!(kind(&json!({"type": ["string", "null"], "enum": ["a", null]})), "a | null");
+        assert_eq!(kind(&json!({"type": "string", "x-extensible-enum": vec!["a"; MOST_WORDS + 1]})), "string");
+    }
 
     #[test]
     fn prose_escapes_html_before_it_adds_markup() {
