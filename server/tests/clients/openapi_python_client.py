@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 import sys
 
 import payments_api_client as api
@@ -112,3 +113,13 @@ assert (verdict.valid, verdict.timestamp, verdict.reason) == (True, 1, api.types
 demo = call(create_demo_session, body=models.DemoSession(amount=5))
 assert demo.is_simulated is True and demo.checkout_url == f"/checkout/{demo.id}"
 assert call(retrieve_description).to_dict()["openapi"] == "3.1.0"
+
+# Answers of a later version, with unknown fields and words.
+with open("later.json") as file:
+    later = json.load(file)
+later["Payment"] = read.to_dict() | later["Payment"]
+later = {name: getattr(models, name).from_dict(answer) for name, answer in later.items()}
+assert (later["Payment"].id, later["Payment"].refunds[0].status) == (read.id, "failed")
+assert (later["Event"].event, later["TimelineEntry"].kind) == ("payment.disputed", "disputed")
+assert (later["Transaction"].kind, later["Transaction"].payment_id) == ("payout", api.types.UNSET)
+assert (later["Balances"].usd_balance, later["Error"].code) == (37.5, "some_later_code")

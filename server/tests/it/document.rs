@@ -7,6 +7,11 @@ pub(crate) fn open() -> Value {
     serde_json::from_str(include_str!("../../openapi.json")).unwrap()
 }
 
+/// The document as it was when its responses became open. Clients that were generated from it must work with this server.
+pub(crate) fn before() -> Value {
+    serde_json::from_str(include_str!("../clients/openapi-before.json")).unwrap()
+}
+
 /// The document for the responses of this version's server, which have no field and no word that the document lacks.
 pub(crate) fn closed() -> Value {
     let mut document = open();

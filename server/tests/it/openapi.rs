@@ -11,9 +11,10 @@ use crate::{
     server::{eventually, payment_of},
 };
 
-/// The OpenAPI document, which tests close, and the responses seen so far, as operation and status.
+/// The OpenAPI document, which tests close, the one from before, and the responses seen so far, as operation and status.
 struct Document<'d> {
     document: &'d Value,
+    before: &'d Value,
     seen: BTreeSet<(String, String)>,
 }
 
@@ -22,6 +23,14 @@ const METHODS: [&str; 7] = ["get", "post", "delete", "put", "patch", "head", "op
 impl Document<'_> {
     fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
         fits(self.document, schema, value)
+    }
+
+    /// Checks a response against the document from before, if that has the operation and the status.
+    fn fits_before(&self, id: &str, status: &str, body: &Value) -> Result<(), String> {
+        let operation = operations(self.before).find(|(_, _, operation)| operation["operationId"] == id);
+        let described = operation.map(|(_, _, operation)| resolved(self.before, &operation["responses"][status]));
+        let schema = described.map(|described| &described["content"]["application/json"]["schema"]);
+        schema.filter(|schema| !schema.is_null()).map_or(Ok(()), |schema| fits(self.before, schema, body))
     }
 
     /// Sends a request and validates the response against the document.
@@ -50,6 +59,8 @@ impl Document<'_> {
         }
         let schema = &described["content"]["application/json"]["schema"];
         self.fits(schema, &body).unwrap_or_else(|fault| panic!("{id} {status}: {fault} in {body}"));
+        self.fits_before(id, &status.to_string(), &body)
+            .unwrap_or_else(|fault| panic!("{id} {status}: {fault} in {body}"));
         self.seen.insert((id.to_owned(), status.to_string()));
         body
     }
@@ -65,8 +76,8 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     limits.extend(["--max-webhook-endpoints", "1"]);
     let live = Live::start_with("gateway-timeout = 1", &limits).await;
     let server = &live.server;
-    let document = document::closed();
-    let d = &mut Document { document: &document, seen: BTreeSet::new() };
+    let (document, before) = (document::closed(), document::before());
+    let d = &mut Document { document: &document, before: &before, seen: BTreeSet::new() };
     let keyed = |method: Method, path: &str| server.request(method, path);
     let keyless = |method: Method, path: &str| server.keyless(method, &format!("/api/v1{path}"));
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
