@@ -82,6 +82,7 @@ mod restricted_keys;
 mod retries;
 mod roles;
 mod rotation;
+mod routes;
 mod sandbox;
 mod sandbox_store;
 mod scheduled_backups;

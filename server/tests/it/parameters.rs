@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     document::{self, operations},
     live::Live,
+    routes::routes,
     server::{SANDBOX_KEY, Server, payment_of},
 };
 
@@ -180,23 +181,20 @@ async fn each_body_knows_exactly_the_fields_of_its_schema() {
     let names: BTreeSet<&String> = bodies.flat_map(|fields| fields.keys()).collect();
     let test = server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();
     let mut bodies = 0;
-    for (path, method, operation) in operations(&document) {
-        let Some(documented) = fields(&document, operation) else { continue };
-        let method: Method = method.to_uppercase().parse().unwrap();
-        let path = path.replace("{id}", &test);
+    for route in routes(&document) {
+        let Some(documented) = fields(&document, route.described) else { continue };
         let mut known = BTreeSet::new();
         for name in names.iter().copied() {
             // The request has no effect: if the name is not close to a known one, the other field is wrong.
             let mut body: Map<_, _> = documented.keys().map(|field| (field.clone(), json!([{"": []}]))).collect();
             body.insert(format!("{name}x"), json!(1));
-            let request = server.keyless(method.clone(), &path).bearer_auth(SANDBOX_KEY);
-            let said = refused(request.json(&body)).await;
+            let said = refused(route.request(server, &test).bearer_auth(SANDBOX_KEY).json(&body)).await;
             let suggestion = format!("{name}x is not a field; did you mean {name}?");
             if said.as_array().unwrap().iter().any(|sentence| *sentence == json!(suggestion)) {
                 known.insert(name);
             }
         }
-        assert_eq!(known, documented.keys().collect(), "{path}");
+        assert_eq!(known, documented.keys().collect(), "{}", route.id);
         bodies += 1;
     }
     assert_eq!(bodies, 12);

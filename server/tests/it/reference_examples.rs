@@ -7,19 +7,20 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    document::{self, Checker, operations},
     live::Live,
     receiver::Receiver,
     server::{SANDBOX_KEY, eventually},
     stable::Stable,
 };
 
-const EXAMPLES: &str = include_str!("../../docs/examples.json");
-const DESCRIPTION: &str = include_str!("../../openapi.json");
+pub(crate) const EXAMPLES: &str = include_str!("../../docs/examples.json");
 
 /// Calls operations and records the requests and answers.
 struct Recorder {
     live: Live,
     document: Value,
+    before: Value,
     examples: Map<String, Value>,
 }
 
@@ -34,20 +35,13 @@ struct Call<'c> {
 }
 
 impl Recorder {
-    /// The method and the path template of an operation, and whether it needs a key.
-    fn operation(&self, name: &str) -> (Method, String, bool) {
-        let paths = self.document["paths"].as_object().unwrap().iter();
-        let mut all = paths.flat_map(|(path, methods)| methods.as_object().unwrap().iter().map(move |row| (path, row)));
-        let (path, (method, operation)) = all.find(|(_, (_, it))| it["operationId"] == name).unwrap();
-        (method.to_uppercase().parse().unwrap(), path.clone(), operation["security"].is_null())
-    }
-
     /// Calls an operation, which must succeed. Returns the answer.
     async fn call(&mut self, name: &str, call: Call<'_>) -> Value {
-        let (method, template, is_keyed) = self.operation(name);
+        let (template, method, described) =
+            operations(&self.document).find(|(_, _, it)| it["operationId"] == name).unwrap();
         let path = format!("{}{}", template.replace("{id}", call.id), call.query);
-        let mut request = self.live.server.keyless(method, &path);
-        if is_keyed {
+        let mut request = self.live.server.keyless(method.to_uppercase().parse().unwrap(), &path);
+        if described["security"].is_null() {
             request = request.bearer_auth(call.key.unwrap_or(SANDBOX_KEY));
         }
         let mut example = json!({"path": path});
@@ -60,10 +54,11 @@ impl Recorder {
             example["body"] = body;
         }
         let answer = request.send().await.unwrap();
-        let status = answer.status();
+        let (status, headers) = (answer.status(), answer.headers().clone());
         let text = answer.text().await.unwrap();
         assert!(status.is_success(), "{name}: {text}");
         let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
+        Checker::new(&self.document, &self.before).answered(name, status.as_u16(), &headers, &answer);
         example["status"] = status.as_u16().into();
         // The example of this operation would be the document itself.
         if name != "retrieveDescription" {
@@ -97,8 +92,8 @@ async fn record() -> String {
     let workspace = workspace.as_str().unwrap();
     live.server.run(&["apps", "create", "--workspace", workspace, "--name", "Till"]);
     let stable = stable.with(&live.server.url, "http://127.0.0.1:8080").with(&hook.url(), "https://shop.example/hooks");
-    let document = serde_json::from_str(DESCRIPTION).unwrap();
-    let recorder = &mut Recorder { live, document, examples: Map::new() };
+    let recorder =
+        &mut Recorder { live, document: document::closed(), before: document::before(), examples: Map::new() };
     let none = Call::default;
 
     let subscription = json!({"url": hook.url(), "events": ["payment.completed", "payment.refunded"]});
@@ -176,9 +171,7 @@ async fn record() -> String {
     let own = recorder.live.server.new_key("Reset", "test");
     recorder.call("resetSandbox", Call { key: Some(&own), ..none() }).await;
     // In the order of the document.
-    let paths =
-        recorder.document["paths"].as_object().unwrap().values().flat_map(|methods| methods.as_object().unwrap());
-    let names = paths.map(|(_, operation)| operation["operationId"].as_str().unwrap().to_owned());
+    let names = operations(&recorder.document).map(|(_, _, it)| it["operationId"].as_str().unwrap().to_owned());
     let examples =
         names.map(|name| (name.clone(), recorder.examples.remove(&name).unwrap_or_else(|| panic!("{name}"))));
     stable.of(&serde_json::to_string_pretty(&examples.collect::<Map<_, _>>()).unwrap()) + "\n"

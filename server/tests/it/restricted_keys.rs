@@ -4,40 +4,11 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    document,
     receiver::Receiver,
+    routes::{Route, routes},
     server::{Server, eventually, payment_of},
 };
-
-/// The scopes that each operation needs.
-const NEEDED: [(&str, &str, &str); 27] = [
-    ("GET", "/payments", "payments:read"),
-    ("GET", "/payments/pay_0", "payments:read"),
-    ("GET", "/payments/pay_0/timeline", "payments:read"),
-    ("GET", "/events", "payments:read"),
-    ("GET", "/events/evt_0", "payments:read"),
-    ("POST", "/payments", "payments:write"),
-    ("POST", "/sandbox/advance", "sandbox:write"),
-    ("POST", "/sandbox/reset", "sandbox:write"),
-    ("POST", "/payments/pay_0/refund", "refunds:write"),
-    ("GET", "/requests", "account:read"),
-    ("GET", "/account", "account:read"),
-    ("GET", "/account/balance", "account:read"),
-    ("GET", "/account/activity", "account:read"),
-    ("GET", "/account/activity.svg?days=0", "account:read"),
-    ("GET", "/account/apps", "account:read"),
-    ("GET", "/account/keys", "account:read"),
-    ("GET", "/account/transactions", "account:read,payments:read"),
-    ("GET", "/account/transactions.csv?limit=0", "account:read,payments:read"),
-    ("GET", "/webhooks", "webhooks:read"),
-    ("GET", "/webhooks/deliveries", "webhooks:read"),
-    ("POST", "/webhooks", "webhooks:write"),
-    ("PATCH", "/webhooks/wh_0", "webhooks:write"),
-    ("DELETE", "/webhooks/wh_0", "webhooks:write"),
-    ("POST", "/webhooks/wh_0/test", "webhooks:write"),
-    ("POST", "/webhooks/wh_0/recover", "webhooks:write"),
-    ("POST", "/webhooks/wh_0/rotate-secret", "webhooks:write"),
-    ("POST", "/webhooks/deliveries/del_0/resend", "webhooks:write"),
-];
 
 const SCOPES: [&str; 7] = [
     "payments:read",
@@ -52,20 +23,22 @@ const SCOPES: [&str; 7] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restricted_key_does_what_its_scope_names_and_a_refusal_names_the_missing_one() {
     let server = Server::start();
+    let document = document::open();
     for scope in SCOPES {
         let key = server.new_key_with("Till", "test", &["--scope", scope]);
-        for (method, path, needed) in NEEDED {
-            let request = server.keyless(method.parse().unwrap(), &format!("/api/v1{path}")).bearer_auth(&key);
-            let answer = request.json(&json!({})).send().await.unwrap();
-            let (status, body) = (answer.status(), answer.json::<Value>().await.unwrap());
+        for route in routes(&document).filter(Route::is_keyed) {
+            let request = route.unknown(&server, "").bearer_auth(&key).header("content-type", "application/json");
+            let answer = request.body(route.body).send().await.unwrap();
+            let (status, body) = (answer.status(), answer.text().await.unwrap());
             // Writing includes reading.
             let is_granted = |needed: &&str| *needed == scope || needed.replace("read", "write") == scope;
-            if let Some(missing) = needed.split(',').find(|needed| !is_granted(needed)) {
+            if let Some(missing) = route.scopes.iter().find(|needed| !is_granted(needed)) {
+                let body: Value = serde_json::from_str(&body).unwrap();
                 assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("permission_missing")), "{scope}");
                 let message = format!("this API key is restricted to {scope} and lacks the scope {missing}");
-                assert_eq!(body["message"], message, "{scope}: {method} {path}");
+                assert_eq!(body["message"], message, "{scope}: {}", route.id);
             } else {
-                assert_ne!(status, StatusCode::FORBIDDEN, "{scope}: {method} {path}");
+                assert_ne!(status, StatusCode::FORBIDDEN, "{scope}: {}", route.id);
             }
         }
     }

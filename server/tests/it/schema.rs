@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     document::{self, operations, resolved},
     live::Live,
+    routes::routes,
     server::{SANDBOX_KEY, Server, payment_of},
 };
 
@@ -48,19 +49,6 @@ async fn a_text_that_a_parameter_refuses_is_not_allowed_by_its_schema() {
     }
 }
 
-/// A valid body of an operation that has one.
-fn body_of(operation: &str) -> Value {
-    match operation {
-        "createPayment" => payment_of(&json!(5)),
-        "createWebhook" => json!({"url": "http://127.0.0.1:9/", "events": "*"}),
-        "recoverWebhook" => json!({"since": "2026-03-01T00:00:00Z"}),
-        "verifySignature" => json!({"payload": "a", "signature": "t=1,v1=00", "secret": "whsec_a"}),
-        "advanceSandbox" => json!({"seconds": 1}),
-        "simulateCheckout" => json!({"action": "fail"}),
-        _ => json!({}),
-    }
-}
-
 fn is_text(schema: &Value) -> bool {
     let named =
         |kind: &Value| kind == "string" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("string")));
@@ -73,31 +61,28 @@ async fn a_text_that_a_body_refuses_is_not_allowed_by_its_schema() {
     let server = &live.server;
     let document = document::open();
     let id = server.create(&payment_of(&json!(5))).await["id"].as_str().unwrap().to_owned();
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-            let Some(pointer) = schema["$ref"].as_str() else { continue };
-            let properties = document.pointer(&format!("{}/properties", &pointer[1..])).unwrap().as_object().unwrap();
-            let mut bodies = Vec::new();
-            for text in TEXTS {
-                for name in properties.iter().filter(|(_, schema)| is_text(schema)).map(|(name, _)| name) {
-                    let mut body = body_of(operation["operationId"].as_str().unwrap());
-                    body[name] = text.into();
-                    bodies.push(body);
-                }
-                if properties.contains_key("customer") {
-                    let mut body = body_of("createPayment");
-                    body["customer"] = Map::from_iter([("phone".to_owned(), json!(text))]).into();
-                    bodies.push(body);
-                }
+    for route in routes(&document) {
+        let schema = &route.described["requestBody"]["content"]["application/json"]["schema"];
+        let Some(pointer) = schema["$ref"].as_str() else { continue };
+        let properties = document.pointer(&format!("{}/properties", &pointer[1..])).unwrap().as_object().unwrap();
+        let mut bodies = Vec::new();
+        for text in TEXTS {
+            for name in properties.iter().filter(|(_, schema)| is_text(schema)).map(|(name, _)| name) {
+                let mut body = route.valid_body();
+                body[name] = text.into();
+                bodies.push(body);
             }
-            for body in bodies {
-                let method: Method = method.to_uppercase().parse().unwrap();
-                let request = server.keyless(method, &path.replace("{id}", &id)).bearer_auth(SANDBOX_KEY).json(&body);
-                let is_refused = request.send().await.unwrap().status() == 400;
-                let is_allowed = allows(&document, schema, &body);
-                assert_eq!(is_allowed, !is_refused, "{path} {body}, refused: {is_refused}");
+            if properties.contains_key("customer") {
+                let mut body = route.valid_body();
+                body["customer"] = Map::from_iter([("phone".to_owned(), json!(text))]).into();
+                bodies.push(body);
             }
+        }
+        for body in bodies {
+            let request = route.request(server, &id).bearer_auth(SANDBOX_KEY).json(&body);
+            let is_refused = request.send().await.unwrap().status() == 400;
+            let is_allowed = allows(&document, schema, &body);
+            assert_eq!(is_allowed, !is_refused, "{} {body}, refused: {is_refused}", route.id);
         }
     }
 }
