@@ -75,7 +75,7 @@ impl AccountResource<'_> {
     /// let from = "2026-03-01T00:00:00Z".parse().expect("a valid time");
     /// let page = client.account().transactions().currency(Currency::Bdt).created_after(from).limit(100).await?;
     /// for it in page.items {
-    ///     println!("{} {} {} ৳{} -> ৳{}", it.created_at, it.kind, it.payment_id, it.amount, it.balance);
+    ///     println!("{} {} ৳{} -> ৳{}", it.created_at, it.kind, it.amount, it.balance);
     /// }
     /// # Ok(())
     /// # }

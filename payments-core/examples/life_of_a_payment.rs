@@ -9,7 +9,7 @@
 use std::{env, error::Error, process::ExitCode};
 
 use payments_core::{
-    Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot,
+    Booking, Cause, CreatePayment, DeveloperId, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot,
     Timestamp, create, decide,
 };
 
@@ -51,7 +51,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     // Only the gateway's confirmation completes a live payment.
     let decision = decide(&payment, Cause::GatewayConfirmed, now)?;
     println!("{}: fee {}, net {}", decision.payment.raw_status, payment.platform_fee_amount, payment.net_amount);
-    for posting in decision.postings {
+    for posting in decision.booking.into_iter().flat_map(Booking::postings) {
         println!("  {:?} {:+}", posting.account, posting.minor);
     }
     Ok(())

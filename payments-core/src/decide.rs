@@ -1,9 +1,9 @@
-//! Creates payments and applies state transitions to them, with their ledger postings and events.
+//! Creates payments and applies state transitions to them, with their bookings and events.
 
 use crate::{
-    Amount, AppId, Cause, CreatePayment, Currency, DeveloperId, Environment, EventKind, FeeRate, Payment, PaymentId,
-    PaymentMethod, Posting, RawStatus, Refund, RefundId, RefundStatus, Refunds, Refusal, SimulateOutcome, Timestamp,
-    aliased::UnknownFields, ledger, transition,
+    Amount, AppId, Booking, BookingKind, Cause, CreatePayment, DeveloperId, Environment, EventKind, FeeRate, NewRefund,
+    Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, Refusal, SimulateOutcome,
+    Timestamp, aliased::UnknownFields, ledger, transition,
 };
 
 /// The result of a transition. Commit all of it in one transaction.
@@ -11,8 +11,8 @@ use crate::{
 pub struct Decision {
     /// The payment after the transition.
     pub payment: Payment,
-    /// The ledger postings; they sum to zero.
-    pub postings: Vec<Posting>,
+    /// The change of the books, if any.
+    pub booking: Option<Booking>,
     /// The event to send to the merchant's endpoints, if any.
     pub event: Option<EventKind>,
 }
@@ -68,7 +68,7 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
         updated_at: new.now,
         unknown: UnknownFields::default(),
     };
-    Decision { payment, postings: Vec::new(), event: Some(EventKind::PaymentCreated) }
+    Decision { payment, booking: None, event: Some(EventKind::PaymentCreated) }
 }
 
 /// Applies a state transition to a payment, at `now`, but at least one millisecond after its last transition.
@@ -85,72 +85,88 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
     moved.status = raw_status.public();
     moved.raw_status = raw_status;
     moved.updated_at = now;
-    let (postings, event) = match cause {
+    let (booking, event) = match cause {
         Cause::GatewayConfirmed | Cause::Simulated(SimulateOutcome::Completed) => {
             moved.paid_at = Some(now);
             if matches!(cause, Cause::Simulated(_)) {
                 moved.payment_method = Some(PaymentMethod::Test);
             }
-            (ledger::of_completion(&moved), Some(EventKind::PaymentCompleted))
+            let paid = Booking::new(BookingKind::Paid, payment.amount, payment.platform_fee_amount);
+            (Some(paid), Some(EventKind::PaymentCompleted))
         }
         Cause::PartRefunded { amount, .. } if amount == Amount::ZERO || amount >= payment.amount_left() => {
             return Err(Refusal::MoreThanIsLeft { left: payment.amount_left() });
         }
-        Cause::PartRefunded { id, amount, reason } => {
-            moved.refunds.push(refund(payment, id, amount, reason, now));
-            (ledger::of_refund(&moved, moved.refunds.len() - 1), Some(EventKind::PaymentPartiallyRefunded))
+        Cause::PartRefunded { refund, amount } => {
+            (Some(add_refund(&mut moved, refund, amount, now)), Some(EventKind::PaymentPartiallyRefunded))
         }
-        Cause::Refunded { id, reason } => {
-            moved.refunds.push(refund(payment, id, payment.amount_left(), reason, now));
-            (ledger::of_refund(&moved, moved.refunds.len() - 1), Some(EventKind::PaymentRefunded))
+        Cause::Refunded(refund) => {
+            (Some(add_refund(&mut moved, refund, payment.amount_left(), now)), Some(EventKind::PaymentRefunded))
+        }
+        Cause::RefundFailed { id, reason } => {
+            let failed = moved.refunds.find_mut(&id).filter(|refund| refund.is_by_gateway());
+            let failed = failed.filter(|refund| refund.status != RefundStatus::Failed).ok_or(Refusal::NoSuchRefund)?;
+            failed.status = RefundStatus::Failed;
+            (failed.settled_at, failed.failed_at, failed.failure_reason) = (None, Some(now), reason);
+            let fee = failed.fee_returned.unwrap_or_default();
+            let reversed = Booking::new(BookingKind::RefundFailed, failed.amount, fee);
+            (Some(reversed), Some(EventKind::PaymentRefundFailed))
         }
         Cause::SentToGateway(method) => {
             moved.payment_method = Some(method);
-            (Vec::new(), None)
+            (None, None)
         }
         Cause::GatewayFailed
         | Cause::AttemptFailed
         | Cause::GatewayCancelled
         | Cause::CustomerLeft
         | Cause::Simulated(_)
-        | Cause::SessionEnded => (Vec::new(), None),
+        | Cause::SessionEnded => (None, None),
     };
-    Ok(Decision { payment: moved, postings, event })
+    Ok(Decision { payment: moved, booking, event })
 }
 
-/// Records the manual settlement of a refund. The payment keeps its status; the refund has already made the ledger
-/// postings. Timestamps increase as in [`decide`].
+/// Settles a refund: a person sent its money by hand, or the gateway reports that it succeeded. The payment keeps its status.
+/// Timestamps increase as in [`decide`].
 ///
 /// # Errors
-/// [`Refusal::NothingToSettle`] if the payment has no such refund, or it does not wait for manual settlement.
-pub fn settle_refund(payment: &Payment, id: &RefundId, now: Timestamp) -> Result<Payment, Refusal> {
+/// [`Refusal::NothingToSettle`] if the payment has no such refund, or it is settled or failed.
+pub fn settle_refund(payment: &Payment, id: &RefundId, now: Timestamp) -> Result<Decision, Refusal> {
     let now = now.max(payment.updated_at.plus_millis(1));
     let mut settled = payment.clone();
-    match settled.refunds.find_mut(id) {
-        Some(refund) if refund.status == RefundStatus::PendingSettlement => {
-            refund.status = RefundStatus::Succeeded;
-            refund.settled_at = Some(now);
-        }
+    let refund = settled.refunds.find_mut(id).ok_or(Refusal::NothingToSettle)?;
+    let booking = match refund.status {
+        // The gateway keeps the payment's money, so the bank sends the refund's.
+        RefundStatus::PendingSettlement => Some(Booking::new(BookingKind::RefundSent, refund.amount, Amount::ZERO)),
+        RefundStatus::Pending => None,
         _ => return Err(Refusal::NothingToSettle),
-    }
+    };
+    (refund.status, refund.settled_at) = (RefundStatus::Succeeded, Some(now));
     settled.updated_at = now;
-    Ok(settled)
+    Ok(Decision { payment: settled, booking, event: None })
 }
 
-/// BDT needs manual settlement, because mobile financial services cannot refund (API specification, "Refund").
-fn refund(payment: &Payment, id: RefundId, amount: Amount, reason: Option<String>, now: Timestamp) -> Refund {
-    let is_manual = payment.currency == Currency::Bdt;
-    Refund {
+/// Adds a refund to a payment. Returns its booking.
+fn add_refund(payment: &mut Payment, new: NewRefund, amount: Amount, now: Timestamp) -> Booking {
+    let fee = ledger::fee_returned_with(payment, amount);
+    let NewRefund { id, reason, status, source } = new;
+    let is_settled = status == RefundStatus::Succeeded;
+    payment.refunds.push(Refund {
         id,
         amount,
         currency: payment.currency,
         reason,
-        status: if is_manual { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded },
-        requires_manual_settlement: is_manual,
+        requires_manual_settlement: status == RefundStatus::PendingSettlement,
+        status,
+        source,
+        fee_returned: Some(fee),
         created_at: now,
-        settled_at: (!is_manual).then_some(now),
+        settled_at: is_settled.then_some(now),
+        failed_at: None,
+        failure_reason: None,
         unknown: UnknownFields::default(),
-    }
+    });
+    Booking::new(BookingKind::Refunded, amount, fee)
 }
 
 #[cfg(test)]
@@ -180,26 +196,56 @@ mod tests {
         create(params, new).payment
     }
 
+    fn id() -> RefundId {
+        RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES])
+    }
+
+    fn paid() -> Payment {
+        decide(&payment(Environment::Live, 75_000, 500), Cause::GatewayConfirmed, now()).unwrap().payment
+    }
+
     #[test]
-    fn a_bdt_refund_needs_manual_settlement_and_a_card_refund_does_not() {
-        for (currency, is_manual) in [(Currency::Bdt, true), (Currency::Usd, false)] {
-            let mut payment = payment(Environment::Live, 100, 500);
-            payment.currency = currency;
-            let paid = decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment;
-            let cause = Cause::Refunded {
-                id: RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]),
-                reason: Some("damaged".into()),
-            };
-            let refunded = decide(&paid, cause, now()).unwrap();
+    fn a_refund_is_booked_when_it_is_accepted_and_settled_by_the_gateway_or_a_person() {
+        for (refund, status, booked) in [
+            (NewRefund::made(id()), RefundStatus::Succeeded, None),
+            (NewRefund::accepted(id()), RefundStatus::Pending, Some(None)),
+            (NewRefund::by_hand(id()), RefundStatus::PendingSettlement, Some(Some(BookingKind::RefundSent))),
+        ] {
+            let refunded = decide(&paid(), Cause::Refunded(refund), now()).unwrap();
             let refund = refunded.payment.refund().unwrap();
-            assert_eq!(refund.requires_manual_settlement, is_manual);
-            assert_eq!(
-                refund.status,
-                if is_manual { RefundStatus::PendingSettlement } else { RefundStatus::Succeeded }
-            );
-            assert_eq!(refund.settled_at.is_none(), is_manual);
+            assert_eq!((&refund.status, refund.fee_returned), (&status, Some(Amount::from_minor(3_750))));
+            assert_eq!(refund.requires_manual_settlement, status == RefundStatus::PendingSettlement);
+            assert_eq!(refund.settled_at.is_some(), status == RefundStatus::Succeeded);
+            assert_eq!(refunded.booking.map(|it| it.kind), Some(BookingKind::Refunded));
             assert_eq!(refunded.event, Some(EventKind::PaymentRefunded));
+            let settled = settle_refund(&refunded.payment, &id(), now()).ok();
+            assert_eq!(settled.map(|it| it.booking.map(|it| it.kind)), booked);
         }
+    }
+
+    #[test]
+    fn a_refund_that_fails_returns_exactly_what_it_took_and_the_payment_is_paid_again() {
+        for refund in [NewRefund::made(id()), NewRefund::accepted(id())] {
+            let refunded = decide(&paid(), Cause::Refunded(refund), now()).unwrap();
+            let fail = |payment: &Payment| {
+                decide(payment, Cause::RefundFailed { id: id(), reason: Some("lost_or_stolen_card".into()) }, now())
+            };
+            let failed = fail(&refunded.payment).unwrap();
+            let sums: Vec<i64> = crate::LedgerAccount::ALL
+                .map(|account| {
+                    refunded.booking.unwrap().change_of(account) + failed.booking.unwrap().change_of(account)
+                })
+                .into();
+            assert_eq!(sums, [0; 8]);
+            assert_eq!((failed.payment.raw_status.as_str(), failed.payment.amount_left().as_minor()), ("paid", 75_000));
+            assert_eq!(failed.event, Some(EventKind::PaymentRefundFailed));
+            assert_eq!(failed.payment.refund().unwrap().failure_reason.as_deref(), Some("lost_or_stolen_card"));
+            assert_eq!(fail(&failed.payment), Err(Refusal::NoSuchRefund));
+            assert_eq!(settle_refund(&failed.payment, &id(), now()), Err(Refusal::NothingToSettle));
+        }
+        let by_hand = decide(&paid(), Cause::Refunded(NewRefund::by_hand(id())), now()).unwrap().payment;
+        let failed = decide(&by_hand, Cause::RefundFailed { id: id(), reason: None }, now());
+        assert_eq!(failed, Err(Refusal::NoSuchRefund), "no gateway has it");
     }
 
     #[test]
@@ -217,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fee_and_net_add_up_and_postings_sum_to_zero_after_any_transitions(
+        fn fee_and_net_add_up_and_the_balance_follows_any_transitions(
             minor in 1..=Amount::MAX.as_minor(),
             basis_points in 0..=10_000_u16,
             live in any::<bool>(),
@@ -228,13 +274,7 @@ mod tests {
             let mut merchant = 0;
             for index in transitions {
                 let Ok(decision) = decide(&payment, causes().swap_remove(index), now()) else { continue };
-                prop_assert_eq!(decision.postings.iter().map(|posting| posting.minor).sum::<i64>(), 0);
-                merchant += decision
-                    .postings
-                    .iter()
-                    .filter(|posting| posting.account == crate::LedgerAccount::Merchant)
-                    .map(|posting| posting.minor)
-                    .sum::<i64>();
+                merchant += decision.booking.map_or(0, |booking| booking.change_of(crate::LedgerAccount::Merchant));
                 payment = decision.payment;
                 prop_assert_eq!(&payment.status, &payment.raw_status.public());
                 let sum = payment.platform_fee_amount.as_minor() + payment.net_amount.as_minor();
@@ -243,7 +283,7 @@ mod tests {
                 prop_assert_eq!(payment.amount_refunded() == payment.amount, is_refunded);
                 if is_refunded || payment.paid_at.is_none() {
                     prop_assert_eq!(merchant, 0);
-                } else if payment.refunds.is_empty() {
+                } else if payment.amount_refunded() == Amount::ZERO {
                     prop_assert_eq!(merchant, i64::try_from(payment.net_amount.as_minor()).unwrap());
                 }
             }
@@ -273,34 +313,10 @@ mod tests {
                 payment = decision.payment;
                 let waiting = payment.refund().map(|refund| settle_refund(&payment, &refund.id, clock));
                 if let Some(Ok(settled)) = waiting {
-                    prop_assert!(settled.updated_at > payment.updated_at);
+                    prop_assert!(settled.payment.updated_at > payment.updated_at);
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_manual_refund_settles_once() {
-        let paid = |currency| {
-            let mut payment = payment(Environment::Live, 75_000, 500);
-            payment.currency = currency;
-            decide(&payment, Cause::GatewayConfirmed, now()).unwrap().payment
-        };
-        let cause = || Cause::Refunded { id: RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]), reason: None };
-        let settle =
-            |payment: &Payment| settle_refund(payment, &RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]), now());
-        assert_eq!(settle(&paid(Currency::Bdt)), Err(Refusal::NothingToSettle));
-
-        let refunded = decide(&paid(Currency::Bdt), cause(), now()).unwrap().payment;
-        let settled = settle(&refunded).unwrap();
-        assert_eq!(settled.raw_status, RawStatus::Refunded);
-        let refund = settled.refund().unwrap();
-        assert_eq!((&refund.status, refund.settled_at), (&RefundStatus::Succeeded, Some(settled.updated_at)));
-        assert_eq!(settle(&settled), Err(Refusal::NothingToSettle));
-
-        // The card processor refunds the customer itself.
-        let refunded = decide(&paid(Currency::Usd), cause(), now()).unwrap().payment;
-        assert_eq!(settle(&refunded), Err(Refusal::NothingToSettle));
     }
 
     #[test]

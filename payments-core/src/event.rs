@@ -20,6 +20,8 @@ open_enum! {
         PaymentPartiallyRefunded = "payment.partially_refunded",
         /// A completed payment was refunded as a whole, at once or by its last part.
         PaymentRefunded = "payment.refunded",
+        /// A refund that the gateway had accepted failed. The payment is completed again.
+        PaymentRefundFailed = "payment.refund_failed",
         /// The developer called the test route of an endpoint.
         TestPing = "test.ping",
     }

@@ -1,44 +1,242 @@
-//! The double-entry ledger.
+//! The double-entry ledger: its accounts, and what each change of the books posts to them.
 //!
-//! A posting adds a signed number of minor units to an account; the postings of a transition sum to zero. A merchant's
-//! balance is the sum of the postings to its account.
+//! A [`Booking`] is one change of the books. Its kind is a row of the chart below; its postings sum to zero. What others owe
+//! the platform is negative, what the platform owes is positive.
+//!
+//! | change | postings: `A` the amount, `F` the fee in it, `N` the rest |
+//! |---|---|
+//! | paid | GatewayClearing −A, Merchant +N, PlatformFee +F |
+//! | refunded | GatewayClearing +A, Merchant −N, PlatformFee −F |
+//! | a refund sent by hand, from the bank | GatewayClearing −A, Bank +A |
+//! | a refund that was booked failed | GatewayClearing −A, Merchant +N, PlatformFee +F |
+//! | money withdrawn for a dispute | GatewayClearing +A, Merchant −N, PlatformFee −F |
+//! | money reinstated after a dispute | GatewayClearing −A, Merchant +N, PlatformFee +F |
+//! | a gateway's cost | GatewayCost −A, GatewayClearing +A |
+//! | a gateway's cost that the merchant bears | Merchant −A, GatewayClearing +A |
+//! | a settled row | GatewayClearing +A, Bank −A |
+//! | a settled row without a payment | Suspense +A, Bank −A |
+//! | such a row, resolved | Suspense −A, GatewayClearing +A |
+//! | the platform takes its fees | PlatformFee −A, Bank +A |
+//! | the owner pays in | Bank −A, Owner +A |
+//! | a bank's charge | GatewayCost −A, Bank +A |
+//! | a payout requested | Merchant −A, PayoutsInTransit +A |
+//! | a payout paid | PayoutsInTransit −A, Bank +A |
+//! | a payout failed or cancelled | PayoutsInTransit −A, Merchant +A |
+//! | a payout paid after it had failed | Merchant −A, Bank +A |
+//! | a payout returned after it was paid | Bank −A, Merchant +A |
+//!
+//! A row never changes, because stored bookings name it. A new rule is a new row.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Amount, Payment};
 
-/// A ledger account. Each developer has one of each kind per currency and environment.
+/// An account of the books, in one environment and currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LedgerAccount {
-    /// What the gateway owes the platform, as a negative number.
+    /// Captured by a gateway and not yet settled to the bank. Each gateway has one.
     GatewayClearing,
-    /// The merchant's balance: what the platform owes the merchant.
+    /// The platform's bank account.
+    Bank,
+    /// The platform's own money, which it put in or took out.
+    Owner,
+    /// The balance of a merchant: what the platform owes it.
     Merchant,
-    /// The platform's fees.
+    /// The platform's fees, until it takes them.
     PlatformFee,
+    /// What gateways and banks kept.
+    GatewayCost,
+    /// Reserved for a payout.
+    PayoutsInTransit,
+    /// Settled rows without a payment, until a person resolves them.
+    Suspense,
 }
 
-/// A ledger posting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+impl LedgerAccount {
+    /// All accounts.
+    pub const ALL: [Self; 8] = [
+        Self::GatewayClearing,
+        Self::Bank,
+        Self::Owner,
+        Self::Merchant,
+        Self::PlatformFee,
+        Self::GatewayCost,
+        Self::PayoutsInTransit,
+        Self::Suspense,
+    ];
+
+    /// Its name, as it is stored and exported.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GatewayClearing => "gateway_clearing",
+            Self::Bank => "bank",
+            Self::Owner => "owner",
+            Self::Merchant => "merchant",
+            Self::PlatformFee => "platform_fee",
+            Self::GatewayCost => "gateway_cost",
+            Self::PayoutsInTransit => "payouts_in_transit",
+            Self::Suspense => "suspense",
+        }
+    }
+
+    /// Whether each developer has one. The others are the platform's.
+    #[must_use]
+    pub const fn is_of_a_developer(self) -> bool {
+        matches!(self, Self::Merchant | Self::PlatformFee | Self::PayoutsInTransit)
+    }
+}
+
+/// A posting: a change of one account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posting {
     /// The account.
     pub account: LedgerAccount,
-    /// The change in minor units (paisa, cents) of the payment's currency.
+    /// The change in minor units (paisa, cents) of the booking's currency.
     pub minor: i64,
 }
 
-/// The postings of a completed payment: the gateway's amount splits into the merchant's net and the platform's fee.
-#[must_use]
-pub fn of_completion(payment: &Payment) -> Vec<Posting> {
-    entry(payment.amount, payment.platform_fee_amount, 1)
+/// The kind of a booking: a row of the [chart](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BookingKind {
+    /// A payment was paid.
+    Paid,
+    /// A payment was refunded, or a part of it.
+    Refunded,
+    /// A person sent a refund's money by hand, from the bank.
+    RefundSent,
+    /// A refund that was booked failed.
+    RefundFailed,
+    /// The gateway withdrew money for a dispute.
+    DisputeWithdrawn,
+    /// The gateway reinstated money after a dispute.
+    DisputeReinstated,
+    /// What a gateway kept.
+    GatewayCost,
+    /// What a gateway kept, and the merchant bears.
+    MerchantCost,
+    /// A row of a settlement that belongs to a payment.
+    RowSettled,
+    /// A row of a settlement that belongs to no payment.
+    RowUnmatched,
+    /// A person resolved a row that belonged to no payment.
+    RowResolved,
+    /// The platform took its fees.
+    FeesTaken,
+    /// The owner paid in.
+    OwnerPaidIn,
+    /// A bank's charge.
+    BankCharged,
+    /// A merchant requested a payout.
+    PayoutRequested,
+    /// The bank paid a payout.
+    PayoutPaid,
+    /// A payout failed or was cancelled.
+    PayoutFailed,
+    /// The bank paid a payout that had failed.
+    PayoutPaidLate,
+    /// The bank returned a payout.
+    PayoutReturned,
 }
 
-/// The postings of refund number `nth` of a payment, counted from 0: the reverse of the completion, in proportion to the
-/// refund's amount. Empty if the payment has fewer refunds.
+/// The part of a booking's amount that a posting has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Amount,
+    Fee,
+    Rest,
+}
+
+impl BookingKind {
+    /// Its row of the chart: for each posting the account, the sign, and the part of the amount.
+    const fn row(self) -> &'static [(LedgerAccount, i64, Part)] {
+        use LedgerAccount::{
+            Bank, GatewayClearing, GatewayCost, Merchant, Owner, PayoutsInTransit, PlatformFee, Suspense,
+        };
+        use Part::{Amount, Fee, Rest};
+        match self {
+            Self::Paid | Self::RefundFailed | Self::DisputeReinstated => {
+                &[(GatewayClearing, -1, Amount), (Merchant, 1, Rest), (PlatformFee, 1, Fee)]
+            }
+            Self::Refunded | Self::DisputeWithdrawn => {
+                &[(GatewayClearing, 1, Amount), (Merchant, -1, Rest), (PlatformFee, -1, Fee)]
+            }
+            Self::RefundSent => &[(GatewayClearing, -1, Amount), (Bank, 1, Amount)],
+            Self::GatewayCost => &[(GatewayCost, -1, Amount), (GatewayClearing, 1, Amount)],
+            Self::MerchantCost => &[(Merchant, -1, Amount), (GatewayClearing, 1, Amount)],
+            Self::RowSettled => &[(GatewayClearing, 1, Amount), (Bank, -1, Amount)],
+            Self::RowUnmatched => &[(Suspense, 1, Amount), (Bank, -1, Amount)],
+            Self::RowResolved => &[(Suspense, -1, Amount), (GatewayClearing, 1, Amount)],
+            Self::FeesTaken => &[(PlatformFee, -1, Amount), (Bank, 1, Amount)],
+            Self::OwnerPaidIn => &[(Bank, -1, Amount), (Owner, 1, Amount)],
+            Self::BankCharged => &[(GatewayCost, -1, Amount), (Bank, 1, Amount)],
+            Self::PayoutRequested => &[(Merchant, -1, Amount), (PayoutsInTransit, 1, Amount)],
+            Self::PayoutPaid => &[(PayoutsInTransit, -1, Amount), (Bank, 1, Amount)],
+            Self::PayoutFailed => &[(PayoutsInTransit, -1, Amount), (Merchant, 1, Amount)],
+            Self::PayoutPaidLate => &[(Merchant, -1, Amount), (Bank, 1, Amount)],
+            Self::PayoutReturned => &[(Bank, -1, Amount), (Merchant, 1, Amount)],
+        }
+    }
+
+    /// Whether it changes a merchant's balance.
+    #[must_use]
+    pub fn is_of_a_merchant(self) -> bool {
+        self.row().iter().any(|(account, ..)| *account == LedgerAccount::Merchant)
+    }
+}
+
+/// A change of the books, in one currency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Booking {
+    /// Its row of the chart.
+    pub kind: BookingKind,
+    /// The whole amount in minor units. A settled row may be negative.
+    pub minor: i64,
+    /// The part of the amount that is the platform's fee, in minor units.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fee_minor: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(minor: &i64) -> bool {
+    *minor == 0
+}
+
+impl Booking {
+    /// A booking of an amount with the fee in it.
+    #[must_use]
+    pub fn new(kind: BookingKind, amount: Amount, fee: Amount) -> Self {
+        // An amount is below 10^14 minor units, so it fits in an `i64`.
+        let minor = |amount: Amount| i64::try_from(amount.as_minor()).unwrap_or(i64::MAX);
+        Self { kind, minor: minor(amount), fee_minor: minor(fee) }
+    }
+
+    /// Its postings, which sum to zero. None of them is zero.
+    pub fn postings(self) -> impl Iterator<Item = Posting> {
+        let of = move |part: Part| match part {
+            Part::Amount => self.minor,
+            Part::Fee => self.fee_minor,
+            Part::Rest => self.minor - self.fee_minor,
+        };
+        let postings = self.kind.row().iter();
+        let postings =
+            postings.map(move |(account, sign, part)| Posting { account: *account, minor: sign * of(*part) });
+        postings.filter(|posting| posting.minor != 0)
+    }
+
+    /// How it changes an account.
+    #[must_use]
+    pub fn change_of(self, account: LedgerAccount) -> i64 {
+        self.postings().filter(|posting| posting.account == account).map(|posting| posting.minor).sum()
+    }
+}
+
+/// The part of the fee that a new refund of `amount` returns.
 ///
-/// Each refund returns the difference between two rounded running totals of the fee. So the parts of a whole payment return
-/// exactly its fee:
+/// Together with the refunds that stand, it returns the same part of the fee as of the amount, rounded half up. So the parts
+/// of a whole payment return exactly its fee:
 ///
 /// | of 10.00 with a fee of 0.25 | running total | fee returned so far | with this refund |
 /// |---|---|---|---|
@@ -46,30 +244,25 @@ pub fn of_completion(payment: &Payment) -> Vec<Posting> {
 /// | 3.33 | 6.66 | 0.17 | 0.09 |
 /// | 3.34 | 10.00 | 0.25 | 0.08 |
 #[must_use]
-pub fn of_refund(payment: &Payment, nth: usize) -> Vec<Posting> {
-    let Some(refund) = payment.refunds.get(nth) else { return Vec::new() };
-    let before = payment.refunds[..nth].iter().fold(0, |sum, refund| sum + refund.amount.as_minor());
-    let fee = fee_returned(payment, before + refund.amount.as_minor()) - fee_returned(payment, before);
-    entry(refund.amount, Amount::from_minor(fee), -1)
+pub fn fee_returned_with(payment: &Payment, amount: Amount) -> Amount {
+    let stands = payment.refunds.iter().filter(|refund| refund.stands());
+    let (before, returned) = stands.fold((0, 0), |(amount, fee), refund| {
+        (amount + refund.amount.as_minor(), fee + refund.fee_returned.unwrap_or_default().as_minor())
+    });
+    let part = part_of_fee(payment, before + amount.as_minor());
+    Amount::from_minor(part.saturating_sub(returned))
 }
 
-/// The part of the fee that belongs to the first `refunded` minor units, rounded half up.
-fn fee_returned(payment: &Payment, refunded: u64) -> u64 {
+/// The part of the fee that belongs to `minor` units of the payment's amount, rounded half up.
+fn part_of_fee(payment: &Payment, minor: u64) -> u64 {
     let (amount, fee) = (u128::from(payment.amount.as_minor()), u128::from(payment.platform_fee_amount.as_minor()));
     if amount == 0 {
         return 0;
     }
-    let part = (2 * fee * u128::from(refunded) + amount) / (2 * amount);
+    let part = (2 * fee * u128::from(minor) + amount) / (2 * amount);
     // At most the fee, because at most the amount is refunded.
     u64::try_from(part.min(fee)).unwrap_or(u64::MAX)
 }
 
-fn entry(amount: Amount, fee: Amount, direction: i64) -> Vec<Posting> {
-    // An amount is below 10^14 minor units, so it fits in an `i64`.
-    let signed = |amount: Amount| direction * i64::try_from(amount.as_minor()).unwrap_or(i64::MAX);
-    vec![
-        Posting { account: LedgerAccount::GatewayClearing, minor: -signed(amount) },
-        Posting { account: LedgerAccount::Merchant, minor: signed(amount) - signed(fee) },
-        Posting { account: LedgerAccount::PlatformFee, minor: signed(fee) },
-    ]
-}
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@
 //!   [`aliased_resource!`](mod@aliased) defines them and handles fields with several names.
 //! - [`Money`], [`Amount`], [`Currency`], [`FeeRate`]: money in whole paisa and cents, never in floating point.
 //! - [`decide`]: applies a state transition to a payment.
-//! - [`Posting`]: a ledger entry of a transition.
+//! - [`Booking`]: a change of the double-entry [`ledger`], with its postings.
 //! - [`Event`]: a webhook's body, which parses only from a verified body.
 //! - [`ErrorCode`]: every code of the API's errors, with its status and meaning.
 #![forbid(unsafe_code)]
@@ -102,7 +102,7 @@ pub use id::{
     AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, Slot, TransactionId,
     WebhookId, WorkspaceId,
 };
-pub use ledger::{LedgerAccount, Posting};
+pub use ledger::{Booking, BookingKind, LedgerAccount, Posting};
 pub use line_item::LineItem;
 pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use money::Money;
@@ -114,7 +114,7 @@ pub use payment_page::{PaymentPage, PaymentQuery};
 pub use payment_urls::{WithoutCancelUrl, WithoutSuccessUrl};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use recover::{RecoverWebhook, Recovered};
-pub use refund::{CreateRefund, MAX_REFUNDS, Refund, RefundStatus, Refunds};
+pub use refund::{CreateRefund, MAX_REFUNDS, NewRefund, Refund, RefundSource, RefundStatus, Refunds};
 pub use removed::Removed;
 pub use request_log::{LoggedRequest, RequestPage, RequestQuery};
 pub use sandbox::{AdvanceSandbox, Advanced};

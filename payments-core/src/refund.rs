@@ -29,12 +29,67 @@ aliased_resource! {
         reason: Option<String> = "reason",
         /// The refund's status.
         status: RefundStatus = "status",
+        /// Where it was made, if not by the API.
+        source: Option<RefundSource> = "source" (omitted if None),
+        /// The part of the platform's fee that it returned to the merchant.
+        fee_returned: Option<Amount> = "feeReturned" (omitted if None),
         /// Whether the operator must send the money by hand: true for BDT, paid through mobile financial services.
         requires_manual_settlement: bool = "requiresManualSettlement",
         /// When the refund was requested.
         created_at: Timestamp = "createdAt",
         /// When the refund was settled.
         settled_at: Option<Timestamp> = "settledAt",
+        /// When it failed.
+        failed_at: Option<Timestamp> = "failedAt" (omitted if None),
+        /// Why it failed, in the gateway's words.
+        failure_reason: Option<String> = "failureReason" (omitted if None),
+    }
+}
+
+impl Refund {
+    /// Whether it counts: it has not failed.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        self.status != RefundStatus::Failed
+    }
+
+    /// Whether the gateway sends its money.
+    #[must_use]
+    pub fn is_by_gateway(&self) -> bool {
+        !self.requires_manual_settlement
+    }
+}
+
+/// A refund before it has an amount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRefund {
+    /// Its new id.
+    pub id: RefundId,
+    /// The merchant's reason.
+    pub reason: Option<String>,
+    /// How far it has come.
+    pub status: RefundStatus,
+    /// Where it was made, if not by the API.
+    pub source: Option<RefundSource>,
+}
+
+impl NewRefund {
+    /// A refund that the gateway has made.
+    #[must_use]
+    pub fn made(id: RefundId) -> Self {
+        Self { id, reason: None, status: RefundStatus::Succeeded, source: None }
+    }
+
+    /// A refund that the gateway has accepted and makes later.
+    #[must_use]
+    pub fn accepted(id: RefundId) -> Self {
+        Self { status: RefundStatus::Pending, ..Self::made(id) }
+    }
+
+    /// A refund whose money a person sends by hand: mobile financial services cannot refund (API specification, "Refund").
+    #[must_use]
+    pub fn by_hand(id: RefundId) -> Self {
+        Self { status: RefundStatus::PendingSettlement, ..Self::made(id) }
     }
 }
 
@@ -45,11 +100,17 @@ aliased_resource! {
 pub struct Refunds(Vec<Refund>);
 
 impl Refunds {
-    /// The sum of their amounts.
+    /// The sum of the amounts of those that stand.
     #[must_use]
     pub fn total(&self) -> Amount {
         // Each refund is at most the rest of the payment's amount, so this never saturates.
-        Amount::from_minor(self.0.iter().map(|refund| refund.amount.as_minor()).fold(0, u64::saturating_add))
+        Amount::from_minor(
+            self.0
+                .iter()
+                .filter(|refund| refund.stands())
+                .map(|refund| refund.amount.as_minor())
+                .fold(0, u64::saturating_add),
+        )
     }
 
     pub(crate) fn push(&mut self, refund: Refund) {
@@ -170,15 +231,16 @@ impl CreateRefund {
     /// # Errors
     /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, and [`Refusal::TooManyRefunds`] for a part when only
     /// one more refund is possible.
-    pub fn cause(&self, payment: &Payment, id: RefundId) -> Result<Cause, Refusal> {
-        let (left, reason) = (payment.amount_left(), self.reason.clone());
+    pub fn cause(&self, payment: &Payment, refund: NewRefund) -> Result<Cause, Refusal> {
+        let left = payment.amount_left();
+        let refund = NewRefund { reason: self.reason.clone(), ..refund };
         match self.amount {
             Some(amount) if payment.raw_status == RawStatus::Paid && amount > left => {
                 Err(Refusal::MoreThanIsLeft { left })
             }
             Some(amount) if amount < left && payment.refunds.len() + 1 >= MAX_REFUNDS => Err(Refusal::TooManyRefunds),
-            Some(amount) if amount < left => Ok(Cause::PartRefunded { id, amount, reason }),
-            _ => Ok(Cause::Refunded { id, reason }),
+            Some(amount) if amount < left => Ok(Cause::PartRefunded { refund, amount }),
+            _ => Ok(Cause::Refunded(refund)),
         }
     }
 }
@@ -188,8 +250,20 @@ open_enum! {
     pub enum RefundStatus {
         /// The refund waits for manual settlement: the operator must send the money by hand.
         PendingSettlement = "pending_settlement",
+        /// The gateway has accepted the refund and sends the money later.
+        Pending = "pending",
         /// The refund is settled.
         Succeeded = "succeeded",
+        /// The gateway could not send the money, and the payment has it again.
+        Failed = "failed",
+    }
+}
+
+open_enum! {
+    /// Where a refund was made, if not by the API.
+    pub enum RefundSource {
+        /// In the gateway's own dashboard.
+        Gateway = "gateway",
     }
 }
 
@@ -200,7 +274,7 @@ mod tests {
     use super::*;
     use crate::{
         AppId, CreatePayment, Decision, DeveloperId, Environment, EventKind, FeeRate, LedgerAccount, Money, NewPayment,
-        PaymentId, RANDOM_BYTES, Slot, create, decide, ledger,
+        PaymentId, RANDOM_BYTES, Slot, create, decide,
     };
 
     fn now() -> Timestamp {
@@ -228,11 +302,11 @@ mod tests {
     }
 
     fn refund(payment: &Payment, params: &CreateRefund, nth: u8) -> Result<Decision, Refusal> {
-        decide(payment, params.cause(payment, id(nth))?, now())
+        decide(payment, params.cause(payment, NewRefund::made(id(nth)))?, now())
     }
 
     fn posted(decision: &Decision, account: LedgerAccount) -> i64 {
-        decision.postings.iter().filter(|posting| posting.account == account).map(|posting| posting.minor).sum()
+        decision.booking.map_or(0, |booking| booking.change_of(account))
     }
 
     proptest! {
@@ -280,7 +354,6 @@ mod tests {
             let part = CreateRefund::part(Amount::from_minor(minor));
             let decision = refund(&payment, &part, u8::try_from(nth).unwrap()).unwrap();
             assert_eq!(posted(&decision, LedgerAccount::PlatformFee), -fee);
-            assert_eq!(decision.postings, ledger::of_refund(&decision.payment, nth));
             payment = decision.payment;
         }
         assert_eq!(payment.raw_status, RawStatus::Refunded);
@@ -292,7 +365,7 @@ mod tests {
         let refusal = refund(&part, &CreateRefund::part(Amount::from_minor(601)), 2).unwrap_err();
         assert_eq!(refusal, Refusal::MoreThanIsLeft { left: Amount::from_minor(600) });
         assert!(refusal.to_string().starts_with("6 of this payment is left to refund"), "{refusal}");
-        let cause = Cause::PartRefunded { id: id(2), amount: Amount::from_minor(600), reason: None };
+        let cause = Cause::PartRefunded { refund: NewRefund::made(id(2)), amount: Amount::from_minor(600) };
         assert!(decide(&part, cause, now()).is_err(), "the rest is not a part");
     }
 

@@ -32,6 +32,8 @@ open_enum! {
         RefundRefused = "refund_refused",
         /// Money was given back, or waits to be sent by hand.
         Refunded = "refunded",
+        /// A refund that the gateway had accepted failed.
+        RefundFailed = "refund_failed",
         /// The operator has sent a refund's money by hand.
         RefundSettled = "refund_settled",
         /// The gateway's answer contradicts the payment. A person must decide.

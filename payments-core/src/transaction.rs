@@ -16,6 +16,8 @@ open_enum! {
         Refund = "refund",
         /// The part of the fee that a refund gives back.
         FeeReturned = "fee_returned",
+        /// Money of a refund that failed. The fee on it is a transaction of the kind `fee` again.
+        RefundFailed = "refund_failed",
     }
 }
 
@@ -27,8 +29,8 @@ aliased_resource! {
         id: TransactionId = "id",
         /// When it was posted.
         created_at: Timestamp = "createdAt",
-        /// The payment that it belongs to.
-        payment_id: PaymentId = "paymentId",
+        /// The payment that it belongs to, if it belongs to one.
+        payment_id: Option<PaymentId> = "paymentId",
         /// Why the balance moved.
         kind: TransactionKind = "kind",
         /// By how much: negative for fees and refunds.
@@ -169,7 +171,7 @@ mod tests {
         let transaction = Transaction {
             id: "txn_fee_1".parse().unwrap(),
             created_at: "2026-03-01T00:00:00Z".parse().unwrap(),
-            payment_id: "pay_1".parse().unwrap(),
+            payment_id: "pay_1".parse().ok(),
             kind: TransactionKind::Fee,
             amount: Balance::from_minor(-3750),
             currency: Currency::Bdt,

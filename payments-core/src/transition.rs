@@ -12,10 +12,11 @@
 //! | expired, failed, cancelled | paid | the gateway reports a late payment (live) |
 //! | paid | paid | a refund of a part (live) |
 //! | paid | refunded | a refund of the rest (live) |
+//! | refunded, paid | paid | a refund that was booked fails (live) |
 //!
 //! `pending` behaves as `created`, and any number of attempts may fail. Any other transition is a [`Refusal`].
 
-use crate::{Amount, Environment, ErrorCode, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
+use crate::{Amount, Environment, ErrorCode, NewRefund, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
 
 /// The cause of a state transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,20 +37,20 @@ pub enum Cause {
     Simulated(SimulateOutcome),
     /// The session expired. If the customer had been sent to the gateway, a last query found the payment unpaid.
     SessionEnded,
-    /// The merchant refunds a part of what is left of the payment.
+    /// A part of what is left of the payment is refunded.
     PartRefunded {
-        /// The refund's new id.
-        id: RefundId,
+        /// The refund.
+        refund: NewRefund,
         /// The amount, which is less than the rest of the payment.
         amount: Amount,
-        /// The merchant's reason.
-        reason: Option<String>,
     },
-    /// The merchant refunds all that is left of the payment.
-    Refunded {
-        /// The refund's new id.
+    /// All that is left of the payment is refunded.
+    Refunded(NewRefund),
+    /// The gateway reports that a refund that it had accepted failed.
+    RefundFailed {
+        /// The refund.
         id: RefundId,
-        /// The merchant's reason.
+        /// Why it failed, in the gateway's words.
         reason: Option<String>,
     },
 }
@@ -59,16 +60,17 @@ impl Cause {
     fn target(&self) -> RawStatus {
         match self {
             Self::SentToGateway(_) => RawStatus::Processing,
-            Self::GatewayConfirmed | Self::Simulated(SimulateOutcome::Completed) | Self::PartRefunded { .. } => {
-                RawStatus::Paid
-            }
+            Self::GatewayConfirmed
+            | Self::Simulated(SimulateOutcome::Completed)
+            | Self::PartRefunded { .. }
+            | Self::RefundFailed { .. } => RawStatus::Paid,
             Self::GatewayFailed | Self::Simulated(SimulateOutcome::Failed) => RawStatus::Failed,
             Self::AttemptFailed => RawStatus::Pending,
             Self::GatewayCancelled | Self::CustomerLeft | Self::Simulated(SimulateOutcome::Cancelled) => {
                 RawStatus::Cancelled
             }
             Self::SessionEnded => RawStatus::Expired,
-            Self::Refunded { .. } => RawStatus::Refunded,
+            Self::Refunded(_) => RawStatus::Refunded,
         }
     }
 
@@ -117,6 +119,9 @@ pub enum Refusal {
     /// No refund of this payment waits for manual settlement.
     #[error("this payment has no refund that waits for manual settlement")]
     NothingToSettle,
+    /// The payment has no such refund by the gateway, or it has failed.
+    #[error("this payment has no such refund by the gateway, or it has failed")]
+    NoSuchRefund,
 }
 
 impl Refusal {
@@ -127,8 +132,9 @@ impl Refusal {
             Self::State { from: RawStatus::Refunded, to: RawStatus::Refunded } => ErrorCode::PaymentAlreadyRefunded,
             Self::State { to: RawStatus::Refunded, .. }
             | Self::TestPayment { to: RawStatus::Refunded }
-            // Only the command line settles refunds.
-            | Self::NothingToSettle => ErrorCode::PaymentNotRefundable,
+            // Only operators settle refunds, and only gateways report them.
+            | Self::NothingToSettle
+            | Self::NoSuchRefund => ErrorCode::PaymentNotRefundable,
             Self::State { from: RawStatus::Expired, .. } => ErrorCode::CheckoutExpired,
             Self::State { .. } | Self::TestPayment { .. } => ErrorCode::PaymentNotPayable,
             Self::LiveSimulation => ErrorCode::SimulationNotAllowed,
@@ -143,7 +149,7 @@ impl Refusal {
 /// # Errors
 /// [`Refusal`] if the transition is not allowed.
 pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> Result<RawStatus, Refusal> {
-    use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing};
+    use RawStatus::{Cancelled, Created, Expired, Failed, Paid, Pending, Processing, Refunded};
 
     let to = cause.target();
     // A refusal names the status that was requested.
@@ -162,7 +168,8 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
         | Cause::GatewayCancelled
         | Cause::Simulated(SimulateOutcome::Failed | SimulateOutcome::Cancelled)
         | Cause::SessionEnded => matches!(from, Created | Pending | Processing),
-        Cause::PartRefunded { .. } | Cause::Refunded { .. } => *from == Paid,
+        Cause::PartRefunded { .. } | Cause::Refunded(_) => *from == Paid,
+        Cause::RefundFailed { .. } => matches!(from, Paid | Refunded),
     };
     if allowed { Ok(to) } else { Err(Refusal::State { from: from.clone(), to: asked }) }
 }
@@ -187,10 +194,11 @@ pub(crate) mod tests {
             Cause::Simulated(SimulateOutcome::Failed),
             Cause::Simulated(SimulateOutcome::Cancelled),
             Cause::SessionEnded,
-            Cause::Refunded { id: refund_id(), reason: None },
-            Cause::PartRefunded { id: refund_id(), amount: Amount::from_minor(1), reason: None },
+            Cause::Refunded(NewRefund::made(refund_id())),
+            Cause::PartRefunded { refund: NewRefund::made(refund_id()), amount: Amount::from_minor(1) },
             Cause::AttemptFailed,
             Cause::CustomerLeft,
+            Cause::RefundFailed { id: refund_id(), reason: None },
         ]
     }
 
@@ -198,6 +206,7 @@ pub(crate) mod tests {
     fn table() -> Vec<(&'static str, Environment, usize, &'static str)> {
         use Environment::{Live, Test};
         let mut rows = vec![("paid", Live, 8, "refunded"), ("paid", Live, 9, "paid")];
+        rows.extend([("refunded", Live, 12, "paid"), ("paid", Live, 12, "paid")]);
         for open in ["created", "pending"] {
             rows.extend([
                 (open, Live, 0, "processing"),

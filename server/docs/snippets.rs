@@ -97,7 +97,7 @@ pub async fn list_transactions(client: &Client) -> Done {
 
     let page = client.account().transactions().currency(Currency::Bdt).limit(2).await?;
     for it in page.items {
-        println!("{} {} {} ৳{} -> ৳{}", it.created_at, it.kind, it.payment_id, it.amount, it.balance);
+        println!("{} {} ৳{} -> ৳{}", it.created_at, it.kind, it.amount, it.balance);
     }
     Ok(())
 }

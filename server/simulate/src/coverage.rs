@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    Amount, Cause, Environment, PaymentMethod, RawStatus, RefundId, SimulateOutcome, TimelineKind, Timestamp,
-    transition,
+    Amount, Cause, Environment, NewRefund, PaymentMethod, RawStatus, RefundId, SimulateOutcome, TimelineKind,
+    Timestamp, transition,
 };
 
 use payments_store::domain::Session;
@@ -44,7 +44,7 @@ fn status_after(kind: &TimelineKind) -> Option<RawStatus> {
 
 /// All transitions that the rules allow, none of them seen.
 fn allowed() -> BTreeMap<String, u64> {
-    let refund = || RefundId::new(payments_core::Slot::FIRST, Timestamp::UNIX_EPOCH, [0; payments_core::RANDOM_BYTES]);
+    let id = || RefundId::new(payments_core::Slot::FIRST, Timestamp::UNIX_EPOCH, [0; payments_core::RANDOM_BYTES]);
     let causes = [
         Cause::SentToGateway(PaymentMethod::Mfs),
         Cause::GatewayConfirmed,
@@ -56,8 +56,9 @@ fn allowed() -> BTreeMap<String, u64> {
         Cause::Simulated(SimulateOutcome::Failed),
         Cause::Simulated(SimulateOutcome::Cancelled),
         Cause::SessionEnded,
-        Cause::PartRefunded { id: refund(), amount: Amount::ZERO, reason: None },
-        Cause::Refunded { id: refund(), reason: None },
+        Cause::PartRefunded { refund: NewRefund::made(id()), amount: Amount::ZERO },
+        Cause::Refunded(NewRefund::made(id())),
+        Cause::RefundFailed { id: id(), reason: None },
     ];
     let environments = [Environment::Live, Environment::Test];
     let mut found = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! `/api/v1/account/transactions`: the changes of the balance, as JSON or as a CSV table.
 
-use payments_core::{ErrorCode, Invalid, Transaction, TransactionQuery};
+use payments_core::{ErrorCode, Invalid, PaymentId, Transaction, TransactionQuery};
 use warp::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::{
@@ -53,7 +53,7 @@ fn csv(transactions: &[Transaction], mark: &[u8]) -> Result<Vec<u8>, ApiError> {
     table.write_record(COLUMNS).map_err(ApiError::internal)?;
     for it in transactions {
         let (created_at, amount, balance) = (it.created_at.to_string(), it.amount.to_string(), it.balance.to_string());
-        let (id, payment) = (it.id.as_str(), it.payment_id.as_str());
+        let (id, payment) = (it.id.as_str(), it.payment_id.as_ref().map_or("", PaymentId::as_str));
         let row = [id, &created_at, payment, it.kind.as_str(), &amount, it.currency.code(), &balance];
         table.write_record(row).map_err(ApiError::internal)?;
     }
@@ -71,7 +71,7 @@ mod tests {
         let fee = Transaction {
             id: "txn_fee_1".parse().unwrap(),
             created_at: "2026-03-01T00:00:00Z".parse().unwrap(),
-            payment_id: "pay_1".parse().unwrap(),
+            payment_id: "pay_1".parse().ok(),
             kind: TransactionKind::Fee,
             amount: Balance::from_minor(-250),
             currency: Currency::Bdt,

@@ -39,7 +39,8 @@ pub struct Receipt {
 
 impl Receipt {
     fn of(payment: &Payment) -> Option<Self> {
-        let refunded = payment.refund().map(|last| (payment.amount_refunded(), last.created_at));
+        let last = payment.refunds.iter().rfind(|refund| refund.stands());
+        let refunded = last.map(|last| (payment.amount_refunded(), last.created_at));
         Some(Self { paid_at: payment.paid_at?, method: payment.payment_method.clone(), refunded })
     }
 }

@@ -103,7 +103,7 @@ mod tests {
         session.end_attempt(ago(30));
         (session.payment.raw_status, session.payment.status) = (RawStatus::Failed, RawStatus::Failed.public());
         let mut failed = Session { check_at: session.next_late_check(), ..session.next() };
-        let created = PaymentWrite::new(new_session(), RawJson::of(&session.payment).unwrap(), Vec::new(), None);
+        let created = PaymentWrite::new(new_session(), RawJson::of(&session.payment).unwrap(), None, None);
         service.commit(Change::of(Write::Payment(Box::new(created)))).await.unwrap();
         service.commit_without_event(failed.clone()).await.unwrap();
         service.find_late_money(&failed.payment.id).await.unwrap();

@@ -96,11 +96,11 @@ impl Directory {
                 (None, _) => return Err(Refusal::NothingToSettle.into()),
             };
             let now = self.ambient.now();
-            let settled = payments_core::settle_refund(&session.payment, &refund, now)?;
+            let decision = payments_core::settle_refund(&session.payment, &refund, now)?;
             let settlement = ManualSettlement { refund, reference: reference.to_owned(), settled_at: now };
-            let mut next = Session { payment: settled, ..session.next() };
+            let mut next = session.next();
             next.settlements.push(settlement.clone());
-            self.records().commit_without_event(next).await?;
+            self.records().commit_decision(&session, next, decision).await?;
             Ok((payment, settlement))
         })
         .await

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use payments_core::{
-    CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, Posting, RawJson, Timestamp,
+    Booking, CreatePayment, Decision, EventId, EventKind, NewPayment, Payment, PaymentId, RawJson, Timestamp,
+    TransactionId,
 };
 
 use super::{Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, records::Records};
 use crate::domain::Session;
 use crate::gateway::check_amount;
-use crate::store::{Change, EventWrite, PaymentJson, PaymentWrite, Write};
+use crate::store::{BookingWrite, Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
 impl Service {
     /// Creates a payment and its `payment.created` event.
@@ -87,17 +88,17 @@ impl Records<'_> {
     pub(super) async fn commit_without_event(self, mut next: Session) -> Result<()> {
         next.keep_asking();
         let json = RawJson::of(&next.payment)?;
-        let write = PaymentWrite::new(next, json, Vec::new(), None);
+        let write = PaymentWrite::new(next, json, None, None);
         Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
     }
 
     /// The write of a new payment, with its event.
     pub(super) fn created(self, decision: Decision, expires_at: Timestamp, data: EventData) -> Result<PaymentWrite> {
-        let Decision { payment, postings, event } = decision;
-        self.write(Session::new(payment, expires_at), postings, event, data)
+        let Decision { payment, booking, event } = decision;
+        self.write(Session::new(payment, expires_at), booking, event, data)
     }
 
-    /// The write of a decision on the session `before`, with its postings and event. `next` is the session afterwards, except for
+    /// The write of a decision on the session `before`, with its booking and event. `next` is the session afterwards, except for
     /// the payment.
     pub(super) fn decided(
         self,
@@ -106,32 +107,33 @@ impl Records<'_> {
         before: &Session,
         data: EventData,
     ) -> Result<PaymentWrite> {
-        let Decision { payment, postings, event } = decision;
+        let Decision { payment, booking, event } = decision;
         let mut session = Session { payment, ..next };
         session.record_change(before);
         session.keep_asking();
-        self.write(session, postings, event, data)
+        self.write(session, booking, event, data)
     }
 
     fn write(
         self,
         session: Session,
-        postings: Vec<Posting>,
+        booking: Option<Booking>,
         event: Option<EventKind>,
         data: EventData,
     ) -> Result<PaymentWrite> {
         let payment = &session.payment;
         let json = RawJson::of(payment)?;
         let created_at = payment.updated_at;
-        let event = match event {
-            Some(kind) => {
-                let data = data.of(&kind, payment, &json)?;
-                let id = EventId::new(payment.developer_id.slot(), created_at, self.ambient.id_bytes());
-                Some(EventWrite { id, kind, created_at, data })
-            }
-            None => None,
+        let (slot, random) = (payment.developer_id.slot(), self.ambient.id_bytes());
+        let Some(kind) = event else {
+            let id = TransactionId::new(slot, created_at, random);
+            let booking = booking.map(|booking| BookingWrite { id, created_at, booking });
+            let without_event = booking.into_iter().collect();
+            return Ok(PaymentWrite { without_event, ..PaymentWrite::new(session, json, None, None) });
         };
-        Ok(PaymentWrite::new(session, json, postings, event))
+        let data = data.of(&kind, payment, &json)?;
+        let event = EventWrite { id: EventId::new(slot, created_at, random), kind, created_at, data };
+        Ok(PaymentWrite::new(session, json, booking, Some(event)))
     }
 }
 

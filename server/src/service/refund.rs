@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Currency, ErrorCode, Invalid, PaymentId, RawJson, RefundId, TimelineKind,
+    Amount, Cause, CreateRefund, Currency, ErrorCode, Invalid, NewRefund, PaymentId, RawJson, RefundId, TimelineKind,
 };
 
 use super::{
@@ -49,7 +49,8 @@ impl Service {
             };
             if session.pending_refund.is_none() && is_manual {
                 let next = session.after_refund(self.ambient.now());
-                return self.records().commit_refund(&session, next, pending, request).await;
+                let refund = NewRefund::by_hand(pending.id.clone());
+                return self.records().commit_refund(&session, next, pending, refund, request).await;
             }
             let (id, params) = (id.to_owned(), params.clone());
             let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
@@ -77,7 +78,7 @@ impl Service {
         }
         let now = self.ambient.now();
         let id = RefundId::new(session.payment.developer_id.slot(), now, self.ambient.id_bytes());
-        let cause = params.cause(&session.payment, id.clone())?;
+        let cause = params.cause(&session.payment, NewRefund::made(id.clone()))?;
         let is_part = matches!(cause, Cause::PartRefunded { .. });
         payments_core::decide(&session.payment, cause, now)?;
         if is_part && request.is_none() {
@@ -218,12 +219,13 @@ impl Records<'_> {
         refund: &PendingRefund,
     ) -> Result<Answer> {
         let request = refund.request.clone().map(IdempotentRequest::of_parts);
-        let answer = self.commit_refund(session, next.clone(), refund.clone(), request.as_ref()).await?;
+        let made = NewRefund::made(refund.id.clone());
+        let answer = self.commit_refund(session, next.clone(), refund.clone(), made.clone(), request.as_ref()).await?;
         if answer.replayed {
             // The key has the response of another refund: an earlier server could begin a second refund under one key. The
             // gateway has made this one too, so it counts. If another worker recorded this very refund, the session's version
             // has changed.
-            return self.commit_refund(session, next, refund.clone(), None).await;
+            return self.commit_refund(session, next, refund.clone(), made, None).await;
         }
         Ok(answer)
     }
@@ -232,12 +234,13 @@ impl Records<'_> {
         self,
         session: &Session,
         next: Session,
-        refund: PendingRefund,
+        pending: PendingRefund,
+        refund: NewRefund,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer> {
-        let data = EventData::Refund { reason: refund.reason.clone() };
-        let params = CreateRefund { amount: refund.amount, reason: refund.reason };
-        let cause = params.cause(&session.payment, refund.id)?;
+        let data = EventData::Refund { reason: pending.reason.clone() };
+        let params = CreateRefund { amount: pending.amount, reason: pending.reason };
+        let cause = params.cause(&session.payment, refund)?;
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
         let write = self.decided(decision, next, session, data)?;
         let body = write.json.clone();

@@ -119,7 +119,7 @@ mod tests {
         let mut session = new_session();
         session.payment.id = PaymentId::new(slot, service.ambient.now(), service.ambient.id_bytes());
         let (id, json) = (session.payment.id.to_string(), RawJson::of(&session.payment).unwrap());
-        let write = PaymentWrite::new(session, json, Vec::new(), None);
+        let write = PaymentWrite::new(session, json, None, None);
         service.commit(Change::of(Write::Payment(Box::new(write)))).await.unwrap();
         id
     }

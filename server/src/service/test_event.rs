@@ -1,8 +1,8 @@
 //! Events for a developer to test an endpoint with: a ping, or an example of any other kind. No payment stands behind them.
 
 use payments_core::{
-    Amount, Cause, CreatePayment, CreateRefund, Environment, EventKind, Metadata, Money, NewPayment, Payment,
-    PaymentId, PaymentMethod, RawJson, RefundId,
+    Amount, Cause, CreatePayment, CreateRefund, Environment, EventKind, Metadata, Money, NewPayment, NewRefund,
+    Payment, PaymentId, PaymentMethod, RawJson, RefundId,
 };
 use serde_json::json;
 
@@ -50,13 +50,18 @@ impl Service {
         }
         let refund = match kind {
             EventKind::PaymentPartiallyRefunded => Some(CreateRefund::part(Amount::from_minor(25_000))),
-            EventKind::PaymentRefunded => Some(CreateRefund::rest()),
+            EventKind::PaymentRefunded | EventKind::PaymentRefundFailed => Some(CreateRefund::rest()),
             _ => None,
         };
         if let Some(refund) = refund {
             let id = RefundId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes());
-            let cause = refund.reason("An example: a cup broke").cause(&payment, id)?;
+            let cause = refund.reason("An example: a cup broke").cause(&payment, NewRefund::made(id))?;
             payment = payments_core::decide(&payment, cause, now)?.payment;
+        }
+        if let Some(refund) = payment.refund().filter(|_| *kind == EventKind::PaymentRefundFailed) {
+            let reason = Some("An example: the card is lost".to_owned());
+            let failed = Cause::RefundFailed { id: refund.id.clone(), reason };
+            payment = payments_core::decide(&payment, failed, now)?.payment;
         }
         Ok(Payment { environment: Environment::Test, is_simulated: true, ..payment })
     }

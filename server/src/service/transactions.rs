@@ -1,16 +1,16 @@
 //! The list of transactions: the changes of the merchant's balance, newest first.
 //!
-//! The store lists changes with postings. Each is two transactions: the payment or the refund, and then the fee on it.
+//! The store lists bookings. Each is one or two transactions: the amount, and then the fee on it, if there is one.
 
 use payments_core::{
-    Balance, ErrorCode, EventId, Invalid, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
+    Balance, BookingKind, ErrorCode, Invalid, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
     TransactionQuery, UnknownFields,
 };
 
 use super::{Caller, Result, Service, ServiceError};
 use crate::store::{TransactionEntry, TransactionsFrom, earliest_in_list};
 
-/// How many changes a request examines at most, even if few match its filter.
+/// How many bookings a request examines at most, even if few match its filter.
 const MAX_EXAMINED: usize = 1000;
 /// The prefix of a fee's id.
 const FEE: &str = "txn_fee_";
@@ -19,19 +19,19 @@ impl Service {
     /// A part of the list, newest first.
     pub async fn transactions(&self, caller: &Caller, query: &TransactionQuery) -> Result<TransactionPage> {
         let from = match (&query.after, query.created_before) {
-            (Some(after), _) => TransactionsFrom::Event(event_of(after).ok_or_else(no_such_transaction)?),
+            (Some(after), _) => TransactionsFrom::Transaction(booking_of(after).ok_or_else(no_such_transaction)?),
             (None, Some(time)) => TransactionsFrom::Before(time),
             (None, None) => TransactionsFrom::Newest,
         };
         let has_filter = query.currency.is_some() || query.created_after.is_some() || query.created_before.is_some();
-        // One more for the change of `after` itself. The store reads another, which tells whether the list goes on.
+        // One more for the booking of `after` itself. The store reads another, which tells whether the list goes on.
         let examined = if has_filter { query.limit().max(MAX_EXAMINED) } else { query.limit() } + 1;
         let entries = self.store.transactions(&caller.scope, &from, examined + 1).await?;
         Ok(choose(&entries.ok_or_else(no_such_transaction)?, query, examined))
     }
 }
 
-/// The first transactions after the cursor that match the filters, out of the first `examined` changes.
+/// The first transactions after the cursor that match the filters, out of the first `examined` bookings.
 fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usize) -> TransactionPage {
     let mut page = TransactionPage {
         items: Vec::new(),
@@ -40,10 +40,10 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
         unknown: UnknownFields::new(),
     };
     let is_over = |entry: &TransactionEntry| query.created_after.is_some_and(|from| at(entry) < earliest_in_list(from));
-    // The first change includes the transaction `after`.
+    // The first booking includes the transaction `after`.
     let mut is_passed = query.after.is_none();
     for (nth, entry) in entries.iter().enumerate() {
-        // This change and all older ones are too early for the filter.
+        // This booking and all older ones are too early for the filter.
         if is_over(entry) {
             break;
         }
@@ -65,46 +65,51 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
                 page.items.push(transaction);
             }
         }
-        // The cursor's change is passed even if its fee was zero, which makes no transaction.
+        // The cursor's booking is passed even if its fee was zero, which makes no transaction.
         is_passed = true;
     }
     page
 }
 
 fn at(entry: &TransactionEntry) -> Timestamp {
-    entry.event.created_at().or_else(|| entry.payment.created_at()).unwrap_or(Timestamp::UNIX_EPOCH)
+    entry.id.created_at().or_else(|| entry.payment.created_at()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The transactions of a change, newest first: the fee, if there is one, and then the payment or refund.
+/// The transactions of a booking, newest first: the fee, if there is one, and then the amount.
 fn of_entry(entry: &TransactionEntry) -> impl Iterator<Item = Transaction> {
-    let TransactionEntry { event, payment, money, balance_minor } = entry;
-    let name = event.as_str().strip_prefix(EventId::PREFIX).unwrap_or(event.as_str());
-    let (kind, fee_kind) = match money.amount < 0 {
-        false => (TransactionKind::Payment, TransactionKind::Fee),
-        true => (TransactionKind::Refund, TransactionKind::FeeReturned),
+    let TransactionEntry { id, payment, money, balance_minor } = entry;
+    let of = |id, kind, minor: i64, balance: i128| Transaction {
+        id,
+        created_at: at(entry),
+        payment_id: Some(payment.clone()),
+        kind,
+        amount: Balance::from_minor(minor.into()),
+        currency: money.currency,
+        balance: Balance::from_minor(balance),
+        unknown: UnknownFields::new(),
     };
-    let of = |prefix: &str, kind, minor: i64, balance: i128| {
-        let transaction = |id| Transaction {
-            id,
-            created_at: at(entry),
-            payment_id: payment.clone(),
-            kind,
-            amount: Balance::from_minor(minor.into()),
-            currency: money.currency,
-            balance: Balance::from_minor(balance),
-            unknown: UnknownFields::new(),
-        };
-        format!("{prefix}{name}").parse().ok().map(transaction)
-    };
-    let fee = (money.fee != 0).then(|| of(FEE, fee_kind, money.fee, *balance_minor)).flatten();
-    let amount = of(TransactionId::PREFIX, kind, money.amount, balance_minor - i128::from(money.fee));
-    fee.into_iter().chain(amount)
+    let fee_kind = if money.fee < 0 { TransactionKind::Fee } else { TransactionKind::FeeReturned };
+    let fee_id = id.as_str().replacen(TransactionId::PREFIX, FEE, 1).parse().ok();
+    let fee = fee_id.filter(|_| money.fee != 0).map(|id| of(id, fee_kind, money.fee, *balance_minor));
+    let amount = of(id.clone(), kind_of(money.kind), money.amount, balance_minor - i128::from(money.fee));
+    fee.into_iter().chain([amount])
 }
 
-/// The event of the change that a transaction belongs to.
-fn event_of(id: &TransactionId) -> Option<EventId> {
-    let name = id.as_str().strip_prefix(FEE).or_else(|| id.as_str().strip_prefix(TransactionId::PREFIX))?;
-    format!("{}{name}", EventId::PREFIX).parse().ok()
+/// The kind of the transaction that a booking is for its merchant.
+fn kind_of(kind: BookingKind) -> TransactionKind {
+    match kind {
+        BookingKind::Refunded => TransactionKind::Refund,
+        BookingKind::RefundFailed => TransactionKind::RefundFailed,
+        _ => TransactionKind::Payment,
+    }
+}
+
+/// The booking that a transaction belongs to.
+fn booking_of(id: &TransactionId) -> Option<TransactionId> {
+    match id.as_str().strip_prefix(FEE) {
+        Some(name) => format!("{}{name}", TransactionId::PREFIX).parse().ok(),
+        None => Some(id.clone()),
+    }
 }
 
 fn no_such_transaction() -> ServiceError {
@@ -124,9 +129,9 @@ mod tests {
         let entry = |nth: u8, fee: i64, balance_minor: i128| {
             let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth) * 3_600_000).unwrap();
             TransactionEntry {
-                event: EventId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
+                id: TransactionId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
                 payment: PaymentId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
-                money: MoneyMove { currency: Currency::Bdt, amount: 10_000, fee },
+                money: MoneyMove { kind: BookingKind::Paid, currency: Currency::Bdt, amount: 10_000, fee },
                 balance_minor,
             }
         };
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_a_payment_and_its_fee_with_the_balance_after_each() {
+    fn each_booking_is_a_payment_and_its_fee_with_the_balance_after_each() {
         let all = choose(&entries(), &query(&[]), 9);
         let expected = [(-250, 29_500), (10_000, 29_750), (10_000, 19_750), (-250, 9_750), (10_000, 10_000)];
         assert_eq!((read(&all).as_slice(), all.has_more), (expected.as_slice(), false));
@@ -156,8 +161,8 @@ mod tests {
             loop {
                 let mut asked = query(&[("limit", limit)]);
                 asked.after = after;
-                let first = asked.after.as_ref().and_then(event_of);
-                let rest = entries().into_iter().skip_while(|it| first.as_ref().is_some_and(|id| it.event != *id));
+                let first = asked.after.as_ref().and_then(booking_of);
+                let rest = entries().into_iter().skip_while(|it| first.as_ref().is_some_and(|id| it.id != *id));
                 let page = choose(&rest.collect::<Vec<_>>(), &asked, 9);
                 found.extend(page.items);
                 after = page.next;
@@ -173,7 +178,7 @@ mod tests {
     fn a_part_without_a_matching_transaction_still_says_where_the_next_begins() {
         let page = choose(&entries(), &query(&[("currency", "USD")]), 2);
         assert_eq!((page.items.len(), page.has_more), (0, true));
-        assert_eq!(page.next.as_ref().and_then(event_of), Some(entries()[1].event.clone()));
+        assert_eq!(page.next.as_ref().and_then(booking_of), Some(entries()[1].id.clone()));
         let from = at(&entries()[0]).to_string();
         let page = choose(&entries(), &query(&[("createdAfter", &from)]), 9);
         assert_eq!((page.items.len(), page.has_more), (2, false), "what is older is not looked at");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use payments_core::{DeveloperId, EventId, EventKind, Posting, RawJson, Slot, Timestamp, WebhookId};
+use payments_core::{Booking, DeveloperId, EventId, EventKind, RawJson, Slot, Timestamp, TransactionId, WebhookId};
 
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
@@ -79,7 +79,7 @@ pub enum Write {
     Workspace(Workspace),
     /// An API key's record, new or changed, under its hash.
     ApiKey(KeyHash, Box<ApiKey>),
-    /// A payment with its effects, postings and event.
+    /// A payment with its effects, bookings and event.
     Payment(Box<PaymentWrite>),
     /// A new delivery: one for the outbox, or a ping that was already attempted.
     Delivery(Box<Outgoing>),
@@ -147,18 +147,28 @@ pub struct PaymentWrite {
     pub session: Session,
     /// The session's payment as the API serves it. Stores compare and copy this text.
     pub json: RawJson,
-    /// Postings to the ledger. They sum to zero.
-    pub postings: Vec<Posting>,
     pub event: Option<EventWrite>,
+    /// The booking of the event.
+    pub booking: Option<Booking>,
+    /// The bookings without an event.
+    pub without_event: Vec<BookingWrite>,
     /// A value of this new payment that no other payment of its scope may have. Else [`Conflict::LookupUsed`].
     pub unique: Option<Lookup>,
 }
 
 impl PaymentWrite {
     /// A change of a session. `json` is its payment.
-    pub fn new(session: Session, json: RawJson, postings: Vec<Posting>, event: Option<EventWrite>) -> Self {
-        Self { session, json, postings, event, unique: None }
+    pub fn new(session: Session, json: RawJson, booking: Option<Booking>, event: Option<EventWrite>) -> Self {
+        Self { session, json, event, booking, without_event: Vec::new(), unique: None }
     }
+}
+
+/// A booking without an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BookingWrite {
+    pub id: TransactionId,
+    pub created_at: Timestamp,
+    pub booking: Booking,
 }
 
 /// An event of a payment. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.

@@ -1,10 +1,10 @@
-//! Invariants of the records beside a payment's session: events, postings, stored responses and claims.
+//! Invariants of the records beside a payment's session: events, bookings, stored responses and claims.
 
-use payments_core::{EventKind, Payment, Posting, RawJson, Timestamp};
+use payments_core::{Booking, EventKind, Payment, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::change::EventWrite;
-use crate::domain::{KeyClaim, StoredResponse, expected_events, expected_postings};
+use crate::domain::{KeyClaim, StoredResponse, event_count_faults, expected_bookings};
 
 /// Each expected event exists once, and every event is about this payment. Returns the violations.
 pub(super) fn event_faults(payment: &Payment, events: &[EventWrite]) -> Vec<String> {
@@ -17,12 +17,7 @@ pub(super) fn event_faults(payment: &Payment, events: &[EventWrite]) -> Vec<Stri
         }
     }
     let times = |kind: &EventKind| events.iter().filter(|event| event.kind == *kind).count();
-    for (kind, expected) in expected_events(payment) {
-        let found = times(&kind);
-        if found != expected {
-            faults.push(format!("has {found} events {kind}, and its state comes to {expected}"));
-        }
-    }
+    faults.extend(event_count_faults(payment, times));
     faults
 }
 
@@ -36,16 +31,11 @@ fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
     Ok(id.or_else(|| payment?.id))
 }
 
-/// A payment's postings, one list for each change, match its state. Returns the violation.
-pub(super) fn posting_fault(payment: &Payment, changes: &[Vec<Posting>]) -> Option<String> {
-    let is_expected = changes == expected_postings(payment);
-    (!is_expected).then(|| format!("is {}, and its postings are not those of that", payment.raw_status))
-}
-
-/// The postings of a change sum to zero. Returns the violation.
-pub(super) fn sum_fault(postings: &[Posting]) -> Option<String> {
-    let sum: i128 = postings.iter().map(|posting| i128::from(posting.minor)).sum();
-    (sum != 0).then(|| format!("its postings sum to {sum}, not to zero"))
+/// A payment's bookings match its state. Returns the violation.
+pub(super) fn booking_fault(payment: &Payment, mut bookings: Vec<Booking>) -> Option<String> {
+    bookings.sort();
+    let is_expected = bookings == expected_bookings(payment);
+    (!is_expected).then(|| format!("is {}, and its bookings are not those of that", payment.raw_status))
 }
 
 /// A claimed key has no valid response, and its lease ends after it begins. Returns the violations.
@@ -82,7 +72,7 @@ pub(super) fn effect_of(body: &RawJson) -> Result<Option<Effect>, serde_json::Er
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{EventId, LedgerAccount, PaymentId, RANDOM_BYTES, Slot};
+    use payments_core::{BookingKind, EventId, PaymentId, RANDOM_BYTES, Slot};
 
     use super::*;
     use crate::domain::{ClaimToken, new_session};
@@ -108,14 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_has_the_postings_of_its_state_and_those_of_a_change_sum_to_zero() {
-        let posting = |minor| Posting { account: LedgerAccount::GatewayClearing, minor };
+    fn a_payment_has_the_bookings_of_its_state() {
         let payment = new_session().payment;
-        assert_eq!(posting_fault(&payment, &[]), None);
-        let fault = posting_fault(&payment, &[vec![posting(-5), posting(5)]]);
-        assert_eq!(fault.as_deref(), Some("is created, and its postings are not those of that"));
-        assert_eq!(sum_fault(&[posting(-5), posting(5)]), None);
-        assert_eq!(sum_fault(&[posting(-5), posting(6)]).as_deref(), Some("its postings sum to 1, not to zero"));
+        assert_eq!(booking_fault(&payment, Vec::new()), None);
+        let fault = booking_fault(&payment, vec![Booking { kind: BookingKind::Paid, minor: 5, fee_minor: 0 }]);
+        assert_eq!(fault.as_deref(), Some("is created, and its bookings are not those of that"));
     }
 
     #[test]

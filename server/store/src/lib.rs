@@ -56,7 +56,7 @@
 //!
 //! Transactions:
 //!
-//! 27. Every change with postings is in the list of its scope's transactions, once, in the order of the commits. A reader
+//! 27. Every booking that changes a merchant's balance is in the list of its scope's transactions, once, in the order of the commits. A reader
 //!     that goes on to older entries misses none and reads none twice. Each entry has a balance: the sum of all entries up to
 //!     it.
 //!
@@ -133,7 +133,7 @@ mod request_counts;
 use payments_core::{DeliveryId, Environment, Status};
 
 pub use backups::{BackedUp, Backups, Series};
-pub use change::{Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
+pub use change::{BookingWrite, Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
 pub use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work};
 pub use error::{CommitError, Result, StoreError};
 pub use layout::{Checked, Finding, Snapshot, Store};

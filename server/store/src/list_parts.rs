@@ -2,7 +2,7 @@
 //!
 //! A list has the order of its commits. Its times are only nearly in order, because the clocks of servers differ.
 
-use payments_core::{DeliveryId, EventId, EventKind, PaymentId, Status, Timestamp};
+use payments_core::{DeliveryId, EventId, EventKind, PaymentId, Status, Timestamp, TransactionId};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{Lookup, MoneyMove};
@@ -58,10 +58,11 @@ pub enum EventsFrom {
     Time(Timestamp),
 }
 
-/// An entry of the list of a scope's transactions: the event of a change with postings.
+/// An entry of the list of a scope's transactions: a booking that changed the merchant's balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionEntry {
-    pub event: EventId,
+    /// The booking's id; if it has an event, the event's with another prefix.
+    pub id: TransactionId,
     pub payment: PaymentId,
     pub money: MoneyMove,
     /// The merchant's balance after the transaction, in minor units of its currency.
@@ -72,7 +73,7 @@ pub struct TransactionEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactionsFrom {
     Newest,
-    Event(EventId),
+    Transaction(TransactionId),
     /// At the last entry before this time, or up to some minutes later.
     Before(Timestamp),
 }

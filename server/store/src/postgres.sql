@@ -59,7 +59,7 @@ FROM (SELECT text_of(j #> '{payment,id}') AS payment, split_part(text_of(j -> 's
     FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 9) = '/payment/') p
     WHERE json_typeof(j #> '{payment,refunds}') = 'array') p;
 COMMENT ON VIEW refund IS 'Refunds of payments.';
-COMMENT ON COLUMN refund.status IS 'pending, succeeded or failed.';
+COMMENT ON COLUMN refund.status IS 'pending_settlement, pending, succeeded or failed.';
 COMMENT ON COLUMN refund.is_settled_by_hand IS 'Whether the operator sends the money.';
 
 CREATE VIEW event WITH (security_barrier) AS SELECT
@@ -101,27 +101,28 @@ COMMENT ON COLUMN delivery.error IS 'Why the last attempt had no response.';
 COMMENT ON COLUMN delivery.resend_of IS 'The delivery that it sends again.';
 
 CREATE VIEW transaction WITH (security_barrier) AS SELECT
-    text_of(j -> 'id') AS event,
+    text_of(j -> 'id') AS id,
     text_of(j #> '{scope,developer_id}') AS developer,
     text_of(j #> '{scope,environment}') AS environment,
-    text_of(j -> 'event') AS kind,
+    text_of(j #> '{money,booking,kind}') AS kind,
     text_of(j -> 'payment') AS payment,
-    text_of(j #> '{money,position}')::bigint AS position,
+    text_of(j #> '{money,listed,position}')::bigint AS position,
     text_of(j #> '{money,currency}') AS currency,
-    (SELECT -sum(text_of(p -> 'minor')::numeric) / 100 FROM json_array_elements(j #> '{money,postings}') p
-        WHERE text_of(p -> 'account') = 'gateway_clearing')::numeric(20, 2) AS amount,
-    (SELECT sum(text_of(p -> 'minor')::numeric) / 100 FROM json_array_elements(j #> '{money,postings}') p
-        WHERE text_of(p -> 'account') = 'platform_fee')::numeric(20, 2) AS fee,
-    (SELECT sum(text_of(p -> 'minor')::numeric) / 100 FROM json_array_elements(j #> '{money,postings}') p
-        WHERE text_of(p -> 'account') = 'merchant')::numeric(20, 2) AS net,
-    (text_of(j #> '{money,bdt}')::numeric / 100)::numeric(30, 2) AS balance_bdt,
-    (text_of(j #> '{money,usd}')::numeric / 100)::numeric(30, 2) AS balance_usd,
+    (text_of(j #> '{money,listed,amount}')::numeric / 100)::numeric(20, 2) AS amount,
+    (-text_of(j #> '{money,listed,fee}')::numeric / 100)::numeric(20, 2) AS fee,
+    ((text_of(j #> '{money,listed,amount}')::numeric + text_of(j #> '{money,listed,fee}')::numeric) / 100)::numeric(20, 2)
+        AS net,
+    (text_of(j #> '{money,listed,bdt}')::numeric / 100)::numeric(30, 2) AS balance_bdt,
+    (text_of(j #> '{money,listed,usd}')::numeric / 100)::numeric(30, 2) AS balance_usd,
     text_of(j -> 'created_at')::timestamptz AS created_at
-FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 7) = '/event/') r
-WHERE j -> 'money' IS NOT NULL;
-COMMENT ON VIEW transaction IS 'What moved money: payments that were paid, and refunds.';
+FROM (SELECT json_of(body) AS j FROM record
+    WHERE substring(key FROM 4 FOR 7) = '/event/' OR substring(key FROM 4 FOR 9) = '/booking/') r
+WHERE j #> '{money,listed}' IS NOT NULL;
+COMMENT ON VIEW transaction IS 'What moved a merchant''s balance: payments that were paid, refunds, refunds that failed.';
+COMMENT ON COLUMN transaction.id IS 'Its event, or its own id if it has none.';
+COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed.';
 COMMENT ON COLUMN transaction.position IS 'Its place among those of the developer and environment, from 0 on, without gaps.';
-COMMENT ON COLUMN transaction.amount IS 'What came in through the gateway; negative for a refund.';
+COMMENT ON COLUMN transaction.amount IS 'The gross amount; negative for a refund.';
 COMMENT ON COLUMN transaction.fee IS 'What the platform keeps of it.';
 COMMENT ON COLUMN transaction.net IS 'What the merchant''s balance changes by.';
 COMMENT ON COLUMN transaction.balance_bdt IS 'The merchant''s balance after it.';
@@ -129,8 +130,8 @@ COMMENT ON COLUMN transaction.balance_usd IS 'The merchant''s balance after it.'
 
 CREATE VIEW balance WITH (security_barrier) AS SELECT
     developer, environment, currency, sum(net)::numeric(30, 2) AS balance,
-    sum(amount) FILTER (WHERE amount > 0)::numeric(30, 2) AS volume,
-    count(*) FILTER (WHERE amount > 0) AS payments
+    sum(amount) FILTER (WHERE kind = 'paid')::numeric(30, 2) AS volume,
+    count(*) FILTER (WHERE kind = 'paid') AS payments
 FROM transaction GROUP BY developer, environment, currency;
 COMMENT ON VIEW balance IS 'What each merchant''s transactions come to.';
 COMMENT ON COLUMN balance.volume IS 'The gross amount of all payments that were ever paid. A refund does not reduce it.';

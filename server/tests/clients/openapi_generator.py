@@ -109,7 +109,7 @@ with open("later.json") as file:
     later = json.load(file)
 later["Payment"] = read.to_dict() | later["Payment"]
 later = {name: getattr(api, name).from_dict(answer) for name, answer in later.items()}
-assert (later["Payment"].id, later["Payment"].refunds[0].status) == (read.id, "failed")
-assert (later["Event"].event, later["TimelineEntry"].kind) == ("payment.disputed", "disputed")
-assert (later["Transaction"].kind, later["Transaction"].payment_id) == ("payout", None)
+assert (later["Payment"].id, later["Payment"].refunds[0].status) == (read.id, "a_later_status")
+assert (later["Event"].event, later["TimelineEntry"].kind) == ("payment.of_later", "a_later_kind")
+assert (later["Transaction"].kind, later["Transaction"].payment_id) == ("a_later_kind", None)
 assert (later["Balances"].usd_balance, later["Error"].code) == (37.5, "some_later_code")

@@ -68,7 +68,7 @@ async fn each_posting_is_listed_with_the_balance_after_it(engine: Engine) {
     let expected =
         expected.map(|(kind, amount, currency, balance)| (kind.into(), amount.into(), currency, balance.into()));
     assert_eq!(read(&found), expected);
-    let payments: Vec<_> = found.iter().map(|it| it.payment_id.as_str()).collect();
+    let payments: Vec<_> = found.iter().map(|it| it.payment_id.as_ref().unwrap().as_str()).collect();
     let [cup, tea] = [cup.as_str(), tea.as_str()];
     assert_eq!(payments, [cup, cup, cup, cup, tea, tea, cup, cup]);
     assert!(found.is_sorted_by(|later, earlier| later.created_at >= earlier.created_at));

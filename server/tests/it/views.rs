@@ -73,9 +73,9 @@ async fn a_role_that_may_read_only_the_views_sees_the_same_data_as_the_api() {
     assert_eq!(shown("SELECT payment, amount, currency, status, reason FROM payments.refund"), refund);
     let moved = "SELECT payment, kind, amount, amount - fee - net FROM payments.transaction ORDER BY created_at";
     let expected = [
-        format!("{refunded}|payment.completed|30.00|0.00"),
-        format!("{paid}|payment.completed|99.99|0.00"),
-        format!("{refunded}|payment.refunded|-30.00|0.00"),
+        format!("{refunded}|paid|30.00|0.00"),
+        format!("{paid}|paid|99.99|0.00"),
+        format!("{refunded}|refunded|-30.00|0.00"),
     ];
     assert_eq!(shown(moved), expected.join("\n"));
     let events = get("/events?limit=100").await["items"].as_array().unwrap().len();

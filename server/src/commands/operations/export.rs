@@ -138,13 +138,11 @@ fn write_records(
             }
         }
         ExportedRecords::Postings => {
-            for posted in bar.wrap_iter(store.each_session_with_postings()) {
-                let (Session { payment, .. }, changes) = posted?;
-                // The first group of postings is the completion. Each later group is a refund.
-                let times = payment.paid_at.into_iter().chain(payment.refunds.iter().map(|refund| refund.created_at));
-                for (postings, at) in changes.iter().zip(times) {
-                    for posting in postings.iter().filter(|_| period.contains(&at)) {
-                        let cells = POSTINGS.map(|(_, cell)| cell(&payment, posting, at));
+            for booked in bar.wrap_iter(store.each_session_with_bookings()) {
+                let (Session { payment, .. }, bookings) = booked?;
+                for (at, booking) in bookings.into_iter().filter(|(at, _)| period.contains(at)) {
+                    for posting in booking.postings() {
+                        let cells = POSTINGS.map(|(_, cell)| cell(&payment, &posting, at));
                         let names = names(&POSTINGS).into_iter().map(str::to_owned);
                         let record: Map<_, _> = names.zip(cells.clone()).collect();
                         rows.write(&record, || cells)?;
@@ -237,7 +235,7 @@ const POSTINGS: [OfPosting; 8] = [
     ("payment", |payment, _, _| json!(payment.id)),
     ("developerId", |payment, _, _| json!(payment.developer_id)),
     ("environment", |payment, _, _| json!(payment.environment)),
-    ("account", |_, posting, _| json!(posting.account)),
+    ("account", |_, posting, _| json!(posting.account.as_str())),
     ("amount", |_, posting, _| json!(signed(posting.minor))),
     ("minor", |_, posting, _| json!(posting.minor)),
     ("currency", |payment, _, _| json!(payment.currency)),

@@ -184,7 +184,7 @@ fn payment(session: &Session, kind: EventKind, nth: u8) -> Write {
     let (id, created_at) = (EventId::new(Slot::FIRST, at(i64::from(nth)), [nth; RANDOM_BYTES]), at(i64::from(nth)));
     let json = RawJson::of(&session.payment).unwrap();
     let event = EventWrite { id, kind, created_at, data: json.clone() };
-    Write::Payment(Box::new(PaymentWrite::new(session.clone(), json, Vec::new(), Some(event))))
+    Write::Payment(Box::new(PaymentWrite::new(session.clone(), json, None, Some(event))))
 }
 
 /// A ping's delivery in the outbox.

@@ -1,6 +1,8 @@
 //! Invariants of every payment, wherever it is stored.
 
-use payments_core::{Amount, Environment, EventKind, MAX_REFUNDS, Payment, Posting, RawStatus, ledger};
+use payments_core::{
+    Amount, Booking, BookingKind, Environment, EventKind, MAX_REFUNDS, Payment, RawStatus, Refund, RefundStatus,
+};
 
 use super::{MAX_ATTEMPTS, Session};
 
@@ -25,6 +27,7 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
             "the sum of its refunds does not match its state",
         ),
         (payment.amount_refunded() <= payment.amount, "its refunds sum to more than its amount"),
+        (fee_returned_is_in_proportion(payment), "its refunds return another part of the fee than of the amount"),
         (payment.refunds.len() <= MAX_REFUNDS, "has more refunds than a payment may have"),
         (
             payment.refunds.iter().all(|it| it.amount > Amount::ZERO && it.currency == payment.currency),
@@ -60,27 +63,54 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).collect()
 }
 
-/// For each kind of event, how many events the payment's state requires.
-pub fn expected_events(payment: &Payment) -> [(EventKind, usize); 4] {
-    let whole = usize::from(payment.raw_status == RawStatus::Refunded);
-    [
-        (EventKind::PaymentCreated, 1),
-        (EventKind::PaymentCompleted, usize::from(payment.paid_at.is_some())),
-        (EventKind::PaymentPartiallyRefunded, payment.refunds.len().saturating_sub(whole)),
-        (EventKind::PaymentRefunded, whole),
-    ]
+/// The refunds that stand return the same part of the fee as of the amount, but for the rounding of refunds that failed.
+fn fee_returned_is_in_proportion(payment: &Payment) -> bool {
+    let returned = |refund: &Refund| u128::from(refund.fee_returned.unwrap_or_default().as_minor());
+    let returned: u128 = payment.refunds.iter().filter(|refund| refund.stands()).map(returned).sum();
+    let (fee, amount) = (u128::from(payment.platform_fee_amount.as_minor()), u128::from(payment.amount.as_minor()));
+    let refunded = u128::from(payment.amount_refunded().as_minor());
+    let failed = payment.refunds.iter().filter(|refund| !refund.stands()).count() as u128;
+    (fee * refunded).abs_diff(returned * amount) <= amount * (1 + failed)
 }
 
-/// The ledger postings that a payment's state requires, one list per change: oldest first, in minor units.
-pub fn expected_postings(payment: &Payment) -> Vec<Vec<Posting>> {
-    let completion = payment.paid_at.map(|_| ledger::of_completion(payment));
-    let refunds = (0..payment.refunds.len()).map(|nth| ledger::of_refund(payment, nth));
-    completion.into_iter().chain(refunds).collect()
+/// How a payment's events differ in number from what its state requires.
+pub fn event_count_faults(payment: &Payment, count: impl Fn(&EventKind) -> usize) -> Vec<String> {
+    let (refunds, failed) = (payment.refunds.len(), payment.refunds.iter().filter(|refund| !refund.stands()).count());
+    let whole = count(&EventKind::PaymentRefunded);
+    let expected = [
+        (EventKind::PaymentCreated, 1),
+        (EventKind::PaymentCompleted, usize::from(payment.paid_at.is_some())),
+        (EventKind::PaymentPartiallyRefunded, refunds.saturating_sub(whole)),
+        // A refund of the whole may have failed, and another one followed.
+        (EventKind::PaymentRefunded, whole.clamp(usize::from(payment.raw_status == RawStatus::Refunded), refunds)),
+        (EventKind::PaymentRefundFailed, failed),
+    ];
+    let differs = expected.into_iter().map(|(kind, expected)| (count(&kind), expected, kind));
+    let differs = differs.filter(|(found, expected, _)| found != expected);
+    differs
+        .map(|(found, expected, kind)| format!("has {found} events {kind}, and its state comes to {expected}"))
+        .collect()
+}
+
+/// The bookings that a payment's state requires, in the order of their kinds and amounts.
+pub fn expected_bookings(payment: &Payment) -> Vec<Booking> {
+    let paid = payment.paid_at.map(|_| Booking::new(BookingKind::Paid, payment.amount, payment.platform_fee_amount));
+    let of_refund = |refund: &Refund| {
+        let fee = refund.fee_returned.unwrap_or_default();
+        let is_sent = refund.requires_manual_settlement && refund.status == RefundStatus::Succeeded;
+        let booked = Booking::new(BookingKind::Refunded, refund.amount, fee);
+        let sent = is_sent.then(|| Booking::new(BookingKind::RefundSent, refund.amount, Amount::ZERO));
+        let failed = (!refund.stands()).then(|| Booking::new(BookingKind::RefundFailed, refund.amount, fee));
+        [Some(booked), sent, failed].into_iter().flatten()
+    };
+    let mut bookings: Vec<Booking> = paid.into_iter().chain(payment.refunds.iter().flat_map(of_refund)).collect();
+    bookings.sort();
+    bookings
 }
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Cause, PaymentMethod, RANDOM_BYTES, RefundId, Slot};
+    use payments_core::{Cause, NewRefund, PaymentMethod, RANDOM_BYTES, RefundId, Slot};
 
     use super::*;
     use crate::domain::{
@@ -96,7 +126,8 @@ mod tests {
 
     fn refund_of(minor: u64) -> Cause {
         let amount = Amount::from_minor(minor);
-        Cause::PartRefunded { id: RefundId::new(Slot::FIRST, at(9), [2; RANDOM_BYTES]), amount, reason: None }
+        let id = RefundId::new(Slot::FIRST, at(9), [2; RANDOM_BYTES]);
+        Cause::PartRefunded { refund: NewRefund::made(id), amount }
     }
 
     /// A payment of 100.00 by wallet, of which 40.00 were sent back.
@@ -108,7 +139,7 @@ mod tests {
 
     /// The same payment, with the rest sent back too.
     fn refunded() -> Session {
-        after(&paid(), Cause::Refunded { id: RefundId::new(Slot::FIRST, at(9), [3; RANDOM_BYTES]), reason: None })
+        after(&paid(), Cause::Refunded(NewRefund::made(RefundId::new(Slot::FIRST, at(9), [3; RANDOM_BYTES]))))
     }
 
     fn change_refund(session: &mut Session, field: &str, value: serde_json::Value) {
@@ -138,7 +169,7 @@ mod tests {
             it.end_attempt(at(9));
             it.attempt = present;
         };
-        let cases: [Case<'_>; 17] = [
+        let cases: [Case<'_>; 18] = [
             ("is in an unknown state", &|it| it.payment.raw_status = RawStatus::Other("lost".into())),
             ("its public status does not match", &|it| it.payment.status = payments_core::Status::Failed),
             ("amount is not fee + net", &|it| it.payment.net_amount = Amount::ZERO),
@@ -147,6 +178,7 @@ mod tests {
             ("has a refund and was not paid", &|it| it.payment.raw_status = RawStatus::Failed),
             ("the sum of its refunds does not match", &|it| change_refund(it, "amount", 100.into())),
             ("its refunds sum to more than its amount", &|it| change_refund(it, "amount", 101.into())),
+            ("return another part of the fee", &|it| change_refund(it, "feeReturned", 3.into())),
             ("has a refund of nothing", &|it| change_refund(it, "amount", 0.into())),
             ("or in another currency", &|it| change_refund(it, "currency", "USD".into())),
             ("has a pending refund of more than is left", &|it| it.pending_refund = Some(pending(6_001))),
@@ -180,14 +212,35 @@ mod tests {
     }
 
     #[test]
-    fn each_change_of_a_payment_has_an_event_and_those_that_move_money_have_postings() {
-        let counts = |it: &Session| expected_events(&it.payment).map(|(_, count)| count);
-        let new = session();
-        assert_eq!((counts(&new), expected_postings(&new.payment)), ([1, 0, 0, 0], Vec::new()));
-        let part = paid();
-        let of_part = vec![ledger::of_completion(&part.payment), ledger::of_refund(&part.payment, 0)];
-        assert_eq!((counts(&part), expected_postings(&part.payment)), ([1, 1, 1, 0], of_part));
-        let whole = refunded();
-        assert_eq!((counts(&whole), expected_postings(&whole.payment).len()), ([1, 1, 1, 1], 3));
+    fn the_events_and_bookings_of_a_payment_follow_from_its_state() {
+        let events = |it: &Session, counts: [usize; 5]| {
+            let kinds = [
+                EventKind::PaymentCreated,
+                EventKind::PaymentCompleted,
+                EventKind::PaymentPartiallyRefunded,
+                EventKind::PaymentRefunded,
+                EventKind::PaymentRefundFailed,
+            ];
+            let count = |kind: &EventKind| kinds.iter().position(|it| it == kind).map_or(0, |nth| counts[nth]);
+            event_count_faults(&it.payment, count).join("; ")
+        };
+        let booking = |kind, minor, fee_minor| Booking { kind, minor, fee_minor };
+        let (completed, part) = (booking(BookingKind::Paid, 10_000, 250), booking(BookingKind::Refunded, 4_000, 100));
+        let rest = booking(BookingKind::Refunded, 6_000, 150);
+        let fail = |it: &Session| {
+            let id = it.payment.refund().unwrap().id.clone();
+            after(it, Cause::RefundFailed { id, reason: None })
+        };
+        let failed = booking(BookingKind::RefundFailed, 6_000, 150);
+        for (session, counts, bookings) in [
+            (session(), [1, 0, 0, 0, 0], vec![]),
+            (paid(), [1, 1, 1, 0, 0], vec![completed, part]),
+            (refunded(), [1, 1, 1, 1, 0], vec![completed, part, rest]),
+            (fail(&refunded()), [1, 1, 1, 1, 1], vec![completed, part, rest, failed]),
+        ] {
+            assert_eq!((events(&session, counts), expected_bookings(&session.payment)), (String::new(), bookings));
+        }
+        assert_eq!(events(&refunded(), [1, 1, 2, 0, 0]), "has 0 events payment.refunded, and its state comes to 1");
+        assert_eq!(events(&session(), [0, 0, 0, 0, 0]), "has 0 events payment.created, and its state comes to 1");
     }
 }

@@ -1,11 +1,11 @@
-//! How an event changes the merchant's balance and volume.
+//! How a booking changes the merchant's balance.
 
-use payments_core::{Currency, EventKind, LedgerAccount, Posting};
-use serde::{Deserialize, Serialize};
+use payments_core::{Booking, BookingKind, Currency, EventKind, LedgerAccount};
 
-/// How an event changes the merchant's balance, in minor units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How a booking changes the merchant's balance, in minor units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoneyMove {
+    pub kind: BookingKind,
     pub currency: Currency,
     /// The paid amount, or the refunded amount as a negative number.
     pub amount: i64,
@@ -14,11 +14,11 @@ pub struct MoneyMove {
 }
 
 impl MoneyMove {
-    /// The move of a change's postings; `None` if it has none.
-    pub fn of(currency: Currency, postings: &[Posting]) -> Option<Self> {
-        let of = |account| postings.iter().filter(|it| it.account == account).map(|it| it.minor).sum::<i64>();
-        let (net, fee) = (of(LedgerAccount::Merchant), of(LedgerAccount::PlatformFee));
-        (!postings.is_empty()).then(|| Self { currency, amount: net + fee, fee: -fee })
+    /// The move of a booking; `None` if it does not change the merchant's balance.
+    pub fn of(currency: Currency, booking: Booking) -> Option<Self> {
+        let (net, fee) = (booking.change_of(LedgerAccount::Merchant), booking.change_of(LedgerAccount::PlatformFee));
+        let kind = booking.kind;
+        kind.is_of_a_merchant().then_some(Self { kind, currency, amount: net + fee, fee: -fee })
     }
 
     /// The sum of amount and fee, which is added to the balance.
@@ -27,15 +27,15 @@ impl MoneyMove {
     }
 }
 
-/// The volume of postings: the amount that came in through a gateway. A refund does not reduce the volume.
-pub fn volume_of(postings: &[Posting]) -> Option<i128> {
-    let paid = |posting: &&Posting| posting.account == LedgerAccount::GatewayClearing && posting.minor < 0;
-    postings.iter().find(paid).map(|posting| -i128::from(posting.minor))
-}
-
-/// Whether events of this kind have postings. A payment's events of these kinds have the same order as its lists of postings.
+/// Whether events of this kind have a booking.
 pub fn moves_money(kind: &EventKind) -> bool {
-    matches!(kind, EventKind::PaymentCompleted | EventKind::PaymentPartiallyRefunded | EventKind::PaymentRefunded)
+    matches!(
+        kind,
+        EventKind::PaymentCompleted
+            | EventKind::PaymentPartiallyRefunded
+            | EventKind::PaymentRefunded
+            | EventKind::PaymentRefundFailed
+    )
 }
 
 /// A merchant's balance in each currency, in minor units.
@@ -63,22 +63,22 @@ impl BothBalances {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::ledger;
-
     use super::*;
-    use crate::domain::samples::session;
 
     #[test]
     fn a_move_has_amount_and_fee_and_changes_only_the_balance_of_its_currency() {
-        let postings = ledger::of_completion(&session().payment);
-        assert_eq!(MoneyMove::of(Currency::Usd, &[]), None);
+        let booking = |kind| Booking { kind, minor: 10_000, fee_minor: 250 };
+        assert_eq!(MoneyMove::of(Currency::Usd, booking(BookingKind::GatewayCost)), None);
         let balances = BothBalances { bdt: 7, usd: 100 };
         for (currency, after) in [
             (Currency::Bdt, BothBalances { bdt: 7 + 9_750, usd: 100 }),
             (Currency::Usd, BothBalances { bdt: 7, usd: 100 + 9_750 }),
         ] {
-            let paid = MoneyMove::of(currency, &postings).unwrap();
-            assert_eq!(paid, MoneyMove { currency, amount: 10_000, fee: -250 });
+            let kind = BookingKind::Paid;
+            let paid = MoneyMove::of(currency, booking(kind)).unwrap();
+            assert_eq!(paid, MoneyMove { kind, currency, amount: 10_000, fee: -250 });
+            let refunded = MoneyMove::of(currency, booking(BookingKind::Refunded)).unwrap();
+            assert_eq!((refunded.amount, refunded.fee), (-10_000, 250));
             assert_eq!(balances.after(&paid), after);
             assert_eq!(after.of(currency) - balances.of(currency), paid.net());
         }
@@ -86,8 +86,9 @@ mod tests {
 
     #[test]
     fn completions_and_refunds_move_money_and_no_other_events() {
-        for kind in [EventKind::PaymentCompleted, EventKind::PaymentPartiallyRefunded, EventKind::PaymentRefunded] {
-            assert!(moves_money(&kind), "{kind}");
+        let refunds = [EventKind::PaymentPartiallyRefunded, EventKind::PaymentRefunded, EventKind::PaymentRefundFailed];
+        for kind in refunds.iter().chain([&EventKind::PaymentCompleted]) {
+            assert!(moves_money(kind), "{kind}");
         }
         for kind in [EventKind::PaymentCreated, EventKind::TestPing, EventKind::Other("payment.lost".into())] {
             assert!(!moves_money(&kind), "{kind}");

@@ -2,22 +2,23 @@
 
 use std::borrow::Cow;
 
-use payments_core::{Currency, DeliveryId, EventId, LedgerAccount, RawJson, Timestamp, WebhookId};
+use payments_core::{Booking, Currency, DeliveryId, EventId, LedgerAccount, RawJson, Timestamp, WebhookId};
 use serde::de::DeserializeOwned;
 
 use super::{
+    booking::{Listed, StoredBooking, StoredMoney, balance_of},
     delivery::StoredDelivery,
     draft::Draft,
     entry::{Record, day_number},
-    event::{Pending, StoredEvent, StoredMoney, balance_of},
+    event::{Pending, StoredEvent},
     keys,
     list::List,
     merchants::{ENDPOINTS, KeyOf, TokenOf, Versioned},
     payment::StoredPayment,
 };
 use crate::{
-    Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write,
-    domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope},
+    BookingWrite, Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write,
+    domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope, Session},
 };
 
 impl Draft<'_> {
@@ -87,7 +88,7 @@ impl Draft<'_> {
 
     /// Returns whether its event became pending.
     fn payment(&mut self, write: &PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, json, postings, event, unique, .. } = write;
+        let PaymentWrite { session, json, booking, event, without_event, unique } = write;
         let (scope, key) = (session.scope(), keys::payment(&session.payment.id));
         let before = match self.get(&key)? {
             Some(record) => Some(StoredPayment::parse(&key, &record)?),
@@ -100,9 +101,9 @@ impl Draft<'_> {
             return Err(Conflict::LookupUsed.into());
         }
         let keeps_data = event.is_none() && before.as_ref().is_some_and(|before| *before.json == *json);
-        let (position, mut events, mut is_data) = match &before {
-            Some(before) => (before.position, before.events.clone(), before.is_data && keeps_data),
-            None => (self.count(&List::payments(&scope))?, Vec::new(), false),
+        let (position, mut events, mut bookings, mut is_data) = match &before {
+            Some(it) => (it.position, it.events.clone(), it.bookings.clone(), it.is_data && keeps_data),
+            None => (self.count(&List::payments(&scope))?, Vec::new(), Vec::new(), false),
         };
         let event = match event {
             Some(event) => {
@@ -110,14 +111,21 @@ impl Draft<'_> {
                 events.push(event.id.clone());
                 Some(self.new_event(write, &scope, event, is_data)?)
             }
-            None if postings.is_empty() => None,
-            None => return Err(StoreError::corrupt(&key, "its change has postings and no event").into()),
+            None if booking.is_none() => None,
+            None => return Err(StoreError::corrupt(&key, "its change has a booking and no event").into()),
         };
+        bookings.extend(without_event.iter().map(|it| it.id.clone()));
         let (session, json) = (Cow::Borrowed(session), Cow::Borrowed(json));
-        let after = StoredPayment { session, json, position, events, is_data };
+        let after = StoredPayment { session, json, position, events, bookings, is_data };
         self.replace(before.as_ref(), &after)?;
         if let Some(event) = &event {
             self.replace(None, event)?;
+        }
+        for BookingWrite { id, created_at, booking } in without_event {
+            let money = self.new_money(&after.session, *booking)?;
+            let payment = after.session.payment.id.clone();
+            let (id, created_at, scope) = (id.clone(), *created_at, scope.clone());
+            self.replace(None, &StoredBooking { id, created_at, scope, payment, money })?;
         }
         // This comes last because it fails while the last event is unknown. By then the place has seen all other reads.
         if let Some(before) = before.filter(|before| before.is_data && !keeps_data) {
@@ -144,13 +152,10 @@ impl Draft<'_> {
         event: &EventWrite,
         is_data: bool,
     ) -> Result<StoredEvent, CommitError> {
-        let PaymentWrite { session, postings, .. } = write;
+        let PaymentWrite { session, booking, .. } = write;
         let EventWrite { id, kind, created_at, data } = event;
         let payment = &session.payment;
-        let money = match MoneyMove::of(payment.currency, postings) {
-            Some(moved) => Some(self.new_money(scope, &moved, postings.clone(), day_number(payment.created_at))?),
-            None => None,
-        };
+        let money = booking.map(|booking| self.new_money(session, booking)).transpose()?;
         let is_pending = self.head(&keys::head_of_scope(scope))?.sum(ENDPOINTS) > 0;
         Ok(StoredEvent {
             id: id.clone(),
@@ -166,19 +171,19 @@ impl Draft<'_> {
         })
     }
 
-    fn new_money(
-        &mut self,
-        scope: &Scope,
-        moved: &MoneyMove,
-        postings: Vec<payments_core::Posting>,
-        day: u32,
-    ) -> Result<StoredMoney, CommitError> {
-        let head = self.head(&keys::head_of_scope(scope))?;
-        let balance = |currency| head.sum(&balance_of(currency, LedgerAccount::Merchant));
-        let before = BothBalances { bdt: balance(Currency::Bdt), usd: balance(Currency::Usd) };
-        let BothBalances { bdt, usd } = before.after(moved);
-        let position = self.count(&List::transactions(scope))?;
-        Ok(StoredMoney { currency: moved.currency, postings, day, position, bdt, usd })
+    fn new_money(&mut self, session: &Session, booking: Booking) -> Result<StoredMoney, CommitError> {
+        let (scope, payment) = (session.scope(), &session.payment);
+        let listed = match MoneyMove::of(payment.currency, booking) {
+            Some(moved) => {
+                let head = self.head(&keys::head_of_scope(&scope))?;
+                let balance = |currency| head.sum(&balance_of(currency, LedgerAccount::Merchant));
+                let before = BothBalances { bdt: balance(Currency::Bdt), usd: balance(Currency::Usd) };
+                Some(Listed::new(self.count(&List::transactions(&scope))?, &moved, before))
+            }
+            None => None,
+        };
+        let gateway = session.attempt.as_ref().map(|attempt| attempt.gateway);
+        Ok(StoredMoney { currency: payment.currency, gateway, booking, day: day_number(payment.created_at), listed })
     }
 
     /// Records that fan-out has handled the endpoints up to `after`, or all of them if it is `None`.

@@ -1,20 +1,18 @@
 //! The record of an event. Its data is the payment of that moment. Until the payment changes, only the payment's record holds
 //! the data. The payment's next change first writes the data to the event.
 
-use payments_core::{Currency, EventId, EventKind, LedgerAccount, PaymentId, Posting, RawJson, Timestamp, WebhookId};
+use payments_core::{EventId, EventKind, PaymentId, RawJson, Timestamp, WebhookId};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    booking::StoredMoney,
     entry::{Entry, Record},
     keys,
     list::{List, item_of_event},
     payment::StoredPayment,
     reads::Reads,
 };
-use crate::{
-    EventEntry, StoreError,
-    domain::{BothBalances, DayTotals, MoneyMove, Scope, volume_of},
-};
+use crate::{EventEntry, StoreError, domain::Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredEvent {
@@ -37,34 +35,11 @@ pub(super) struct StoredEvent {
     pub(super) pending: Option<Pending>,
 }
 
-/// The postings of an event, and the balances after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredMoney {
-    pub(super) currency: Currency,
-    pub(super) postings: Vec<Posting>,
-    /// The day of the payment's creation, counted from 1970.
-    pub(super) day: u32,
-    /// Its position in the list of its scope's transactions.
-    pub(super) position: u64,
-    pub(super) bdt: i128,
-    pub(super) usd: i128,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pending {
     /// The last endpoint that fan-out has handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<WebhookId>,
-}
-
-impl StoredMoney {
-    pub(super) fn moved(&self) -> Option<MoneyMove> {
-        MoneyMove::of(self.currency, &self.postings)
-    }
-
-    pub(super) fn balances(&self) -> BothBalances {
-        BothBalances { bdt: self.bdt, usd: self.usd }
-    }
 }
 
 impl StoredEvent {
@@ -93,46 +68,13 @@ impl Record for StoredEvent {
     fn entries(&self) -> Vec<Entry> {
         let (scope, item) = (&self.scope, item_of_event(&self.id));
         let mut entries = vec![Entry::Item { list: List::events(scope), position: self.position, item: item.clone() }];
-        if let Some(money) = &self.money {
-            let StoredMoney { currency, postings, day, position, .. } = money;
-            entries.push(Entry::Item { list: List::transactions(scope), position: *position, item });
-            let sum = |name, amount| Entry::Sum { head: keys::head_of_scope(scope), name, amount };
-            for Posting { account, minor } in postings {
-                entries.push(sum(balance_of(*currency, *account), i128::from(*minor)));
-            }
-            if let Some(volume_minor) = volume_of(postings) {
-                entries.push(sum(volume_in(*currency), volume_minor));
-                entries.push(sum(paid_in(*currency), 1));
-                let added = DayTotals { created: 0, paid: 1, volume_minor };
-                entries.push(Entry::Day { scope: scope.clone(), currency: *currency, day: *day, added });
-            }
-        }
+        entries.extend(self.money.iter().flat_map(|money| money.entries(scope, item.clone())));
         if self.pending.is_some() {
             let value = self.payment.as_str().as_bytes().to_vec();
             entries.push(Entry::Key { key: keys::pending_event(&self.id), value });
         }
         entries
     }
-}
-
-/// The name of the sum that is the balance of an account.
-pub(super) fn balance_of(currency: Currency, account: LedgerAccount) -> String {
-    let account = match account {
-        LedgerAccount::GatewayClearing => "gateway_clearing",
-        LedgerAccount::Merchant => "merchant",
-        LedgerAccount::PlatformFee => "platform_fee",
-    };
-    format!("balance.{currency}.{account}")
-}
-
-/// The name of the sum that is the gross amount of all payments ever paid.
-pub(super) fn volume_in(currency: Currency) -> String {
-    format!("volume.{currency}")
-}
-
-/// The name of the sum that counts the payments ever paid.
-pub(super) fn paid_in(currency: Currency) -> String {
-    format!("paid.{currency}")
 }
 
 pub(super) struct WholeEvent {

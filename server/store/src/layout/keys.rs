@@ -6,7 +6,7 @@ use std::{fmt, ops::Range, str::FromStr};
 
 use payments_core::{
     AppId, Currency, Day, DeliveryId, DeveloperId, Environment, EventId, KeyId, PaymentId, Slot, Status, Timestamp,
-    WebhookId, WorkspaceId,
+    TransactionId, WebhookId, WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
@@ -48,6 +48,8 @@ keys! { Record
     endpoint(id: &WebhookId) of home(id.slot()) => "endpoint/", id;
     payment(id: &PaymentId) of home(id.slot()) => "payment/", id;
     event(id: &EventId) of home(id.slot()) => "event/", id;
+    /// A booking without an event.
+    booking(id: &TransactionId) of home(id.slot()) => "booking/", id;
     delivery(id: &DeliveryId) of home(id.slot()) => "delivery/", id;
     log_part_of(developer: &DeveloperId, name: &str) of home(developer.slot()) => "log/", name;
     /// The last migration into this store.

@@ -1,6 +1,7 @@
 //! The kinds of records, by the names in their keys.
 
 use super::{
+    booking::StoredBooking,
     delivery::StoredDelivery,
     entry::{Entry, Record},
     event::StoredEvent,
@@ -30,6 +31,7 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
         "endpoint" => parse::<Endpoint>(key, value)?.entries(),
         "payment" => StoredPayment::parse(key, value)?.entries(),
         "event" => StoredEvent::parse(key, value)?.entries(),
+        "booking" => parse::<StoredBooking>(key, value)?.entries(),
         "delivery" => parse::<StoredDelivery>(key, value)?.entries(),
         "response" => {
             ResponseOf { key: keys::idempotency_key(key).ok_or_else(unknown)?, kept: parse(key, value)? }.entries()

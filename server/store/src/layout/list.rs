@@ -5,7 +5,7 @@
 
 use std::{ops::Range, str::FromStr};
 
-use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, TransactionId, WebhookId};
 
 use super::{
     codec::{items, pack, unpack},
@@ -40,7 +40,7 @@ impl List {
         Self::of_scope(scope, "events")
     }
 
-    /// A scope's events that moved money.
+    /// A scope's bookings that changed the merchant's balance: events, and bookings without an event.
     pub(super) fn transactions(scope: &Scope) -> Self {
         Self::of_scope(scope, "transactions")
     }
@@ -88,6 +88,11 @@ pub(super) fn item_of_payment(id: &PaymentId) -> Vec<u8> {
 }
 
 pub(super) fn item_of_event(id: &EventId) -> Vec<u8> {
+    pack(EventId::PREFIX, id.as_str())
+}
+
+/// An item of the list of transactions. Its id is long there, because the short ones are events'.
+pub(super) fn item_of_booking(id: &TransactionId) -> Vec<u8> {
     pack(EventId::PREFIX, id.as_str())
 }
 

@@ -2,17 +2,20 @@
 
 use std::str::FromStr;
 
-use payments_core::{Delivery, DeliveryId, EventId, Page, PageRequest, PaymentId, UnknownFields, WebhookId};
+use payments_core::{
+    Delivery, DeliveryId, EventId, Page, PageRequest, PaymentId, TransactionId, UnknownFields, WebhookId,
+};
 
 use super::{
     Store,
+    booking::{StoredBooking, StoredMoney},
     codec::unpack,
     delivery,
     event::StoredEvent,
     head::CHUNK,
     keys,
-    list::{List, ReadList},
-    reads::Reads,
+    list::{List, ReadList, item_of_booking, item_of_event},
+    reads::{Reads, parse},
 };
 use crate::{
     DeliveriesFrom, EventEntry, EventsFrom, Result, TransactionEntry, TransactionsFrom,
@@ -72,28 +75,29 @@ impl Store {
         // The position after the newest entry of the part.
         let end = match from {
             TransactionsFrom::Newest => list.count(),
-            TransactionsFrom::Event(id) => {
-                let event = StoredEvent::read(reads, id).await?.filter(|it| it.scope == *scope);
-                match event.and_then(|it| it.money) {
-                    Some(money) => list.count().min(money.position + 1),
+            TransactionsFrom::Transaction(id) => {
+                let of_event = event_of(id).map_or_else(Vec::new, |event| item_of_event(&event));
+                let found = listed(reads, &[of_event, item_of_booking(id)]).await?;
+                let found = found.into_iter().find(|it| it.scope == *scope).and_then(|it| it.money.listed);
+                match found {
+                    Some(listed) => list.count().min(listed.position + 1),
                     None => return Ok(None),
                 }
             }
             TransactionsFrom::Before(time) => {
                 let until = latest_in_list(*time);
-                let chunk = list.first_chunk_since(EventId::PREFIX, EventId::created_at, until).await?;
+                let chunk = list.first_chunk_since(EventId::PREFIX, TransactionId::created_at, until).await?;
                 list.count().min(chunk * CHUNK)
             }
         };
         let positions: Vec<u64> = (end.saturating_sub(at_most as u64)..end).rev().collect();
-        let events = entries(reads, &list.at(&positions).await?).await?;
-        let entry = |event: StoredEvent| {
-            let money = event.money?;
-            let (moved, balances) = (money.moved()?, money.balances());
-            let balance_minor = balances.of(moved.currency);
-            Some(TransactionEntry { event: event.id, payment: event.payment, money: moved, balance_minor })
+        let found = listed(reads, &list.at(&positions).await?).await?;
+        let entry = |ListedBooking { id, payment, money, .. }: ListedBooking| {
+            let moved = money.moved()?;
+            let balance_minor = money.listed?.balances().of(moved.currency);
+            Some(TransactionEntry { id, payment, money: moved, balance_minor })
         };
-        Ok(Some(events.into_iter().filter_map(entry).collect()))
+        Ok(Some(found.into_iter().filter_map(entry).collect()))
     }
 
     /// A page of a developer's deliveries, newest first, to one endpoint or to all.
@@ -154,4 +158,55 @@ impl Store {
 async fn entries(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<StoredEvent>> {
     let keys = ids(EventId::PREFIX, items).iter().map(keys::event).collect();
     reads.records(keys, |key, record| StoredEvent::parse(key, &record)).await
+}
+
+/// A booking in the list of transactions.
+struct ListedBooking {
+    id: TransactionId,
+    scope: Scope,
+    payment: PaymentId,
+    money: StoredMoney,
+}
+
+/// The bookings of these items, in their order. Leaves out missing ones.
+async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking>> {
+    // The id of a booking without an event, or of an event.
+    let ids: Vec<TransactionId> = ids(EventId::PREFIX, items);
+    let key = |id: &TransactionId| match as_event(id) {
+        Some(event) => keys::event(&event),
+        None => keys::booking(id),
+    };
+    let keys: Vec<_> = ids.iter().map(key).collect();
+    let mut found = Vec::new();
+    for ((id, key), record) in ids.into_iter().zip(&keys).zip(reads.get(keys.clone()).await?) {
+        let Some(record) = record else { continue };
+        found.extend(match as_event(&id) {
+            Some(_) => {
+                let StoredEvent { id, scope, payment, money, .. } = StoredEvent::parse(key, &record)?;
+                transaction_of(&id).zip(money).map(|(id, money)| ListedBooking { id, scope, payment, money })
+            }
+            None => {
+                let StoredBooking { id, scope, payment, money, .. } = parse(key, &record)?;
+                Some(ListedBooking { id, scope, payment, money })
+            }
+        });
+    }
+    Ok(found)
+}
+
+/// The event of an id in the list of transactions, if it is an event's.
+fn as_event(id: &TransactionId) -> Option<EventId> {
+    id.as_str().starts_with(EventId::PREFIX).then(|| id.as_str().parse().ok()).flatten()
+}
+
+/// The event whose transaction has this id, if there is one.
+fn event_of(id: &TransactionId) -> Option<EventId> {
+    let rest = id.as_str().strip_prefix(TransactionId::PREFIX)?;
+    format!("{}{rest}", EventId::PREFIX).parse().ok()
+}
+
+/// The transaction of an event.
+fn transaction_of(event: &EventId) -> Option<TransactionId> {
+    let rest = event.as_str().strip_prefix(EventId::PREFIX)?;
+    format!("{}{rest}", TransactionId::PREFIX).parse().ok()
 }

@@ -7,6 +7,7 @@
 //! [`change`] turns the writes of a change into records, through a [`draft`](draft::Draft). [`store`] reads them.
 
 mod bits;
+mod booking;
 mod change;
 mod check;
 mod claims;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use payments_core::{EventId, Payment, PaymentId, RawJson, Timestamp};
+use payments_core::{EventId, Payment, PaymentId, RawJson, Timestamp, TransactionId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -36,6 +36,8 @@ pub(super) struct StoredPayment<'s> {
     /// Its position in the list of its scope's payments.
     pub(super) position: u64,
     pub(super) events: Vec<EventId>,
+    /// The bookings without an event.
+    pub(super) bookings: Vec<TransactionId>,
     /// Whether the last event's data is this payment.
     pub(super) is_data: bool,
 }
@@ -61,6 +63,8 @@ struct Rest<'s> {
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     moves: Cow<'s, [Move]>,
     events: Cow<'s, [EventId]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    bookings: Cow<'s, [TransactionId]>,
     is_data: bool,
 }
 
@@ -124,6 +128,7 @@ impl StoredPayment<'_> {
             review,
             moves,
             events,
+            bookings,
             is_data,
         } = parse(key, parts.rest)?;
         let session = Session {
@@ -143,7 +148,8 @@ impl StoredPayment<'_> {
         }
         let json = RawJson::new(parts.payment).map_err(|error| StoreError::corrupt(key, error))?;
         let (session, json) = (Cow::Owned(session), Cow::Owned(json));
-        Ok(StoredPayment { session, json, position, events: events.into_owned(), is_data })
+        let (events, bookings) = (events.into_owned(), bookings.into_owned());
+        Ok(StoredPayment { session, json, position, events, bookings, is_data })
     }
 
     /// The data of an event, if that is this payment.
@@ -177,6 +183,7 @@ impl Record for StoredPayment<'_> {
             review: session.review.as_ref().map(Cow::Borrowed),
             moves: Cow::Borrowed(&session.moves),
             events: Cow::Borrowed(&self.events),
+            bookings: Cow::Borrowed(&self.bookings),
             is_data: self.is_data,
         };
         let json = self.json.as_str();

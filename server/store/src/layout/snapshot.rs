@@ -1,15 +1,18 @@
 //! A store as of one moment, to check, export and move it.
 
-use payments_core::{Posting, Slot};
+use payments_core::{Booking, Slot, Timestamp};
 use serde::Serialize;
 
 use super::{
-    Placed, Store, decision,
+    Placed, Store,
+    booking::StoredBooking,
+    decision,
     entry::owners_at,
     event::StoredEvent,
     keys::{self, CLAIMS},
     outcome_of,
     payment::StoredPayment,
+    reads::parse,
     records::InOrder,
     store_error,
 };
@@ -29,9 +32,9 @@ pub trait Snapshot {
     fn check(&self, progress: &mut dyn FnMut(u64)) -> Result<Checked>;
     /// Every payment with its session, in the order of their ids.
     fn each_session(&self) -> Each<'_, Session>;
-    /// Every payment with its session and the postings of its changes, in the order of their ids. A payment's oldest change
+    /// Every payment with its session and its bookings with their times, in the order of their ids. A payment's oldest booking
     /// is first.
-    fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)>;
+    fn each_session_with_bookings(&self) -> Each<'_, (Session, Vec<(Timestamp, Booking)>)>;
     fn each_delivery(&self) -> Each<'_, Outgoing>;
     /// The records of a kind, in the order of the text after the kind in their keys.
     fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
@@ -106,17 +109,23 @@ impl<B: AtRest> Snapshot for Placed<B> {
         self.each_of("payment", |_, key, record| Ok(StoredPayment::parse(&key, &record)?.session.into_owned()))
     }
 
-    fn each_session_with_postings(&self) -> Each<'_, (Session, Vec<Vec<Posting>>)> {
+    fn each_session_with_bookings(&self) -> Each<'_, (Session, Vec<(Timestamp, Booking)>)> {
         self.each_of("payment", |store, key, record| {
             let stored = StoredPayment::parse(&key, &record)?;
-            let keys = stored.events.iter().map(keys::event).collect();
             let reads = store.of(stored.session.payment.id.slot());
-            let mut postings = Vec::new();
-            for (id, event) in stored.events.iter().zip(store.bytes.wait(reads.get(keys))?) {
-                let event = event.map(|event| StoredEvent::parse(&keys::event(id), &event)).transpose()?;
-                postings.extend(event.and_then(|event| event.money).map(|money| money.postings));
+            let mut bookings = Vec::new();
+            let keys: Vec<_> = stored.events.iter().map(keys::event).collect();
+            for (key, event) in keys.iter().zip(store.bytes.wait(reads.get(keys.clone()))?) {
+                let event = event.map(|event| StoredEvent::parse(key, &event)).transpose()?;
+                bookings.extend(event.and_then(|it| Some((it.created_at, it.money?.booking))));
             }
-            Ok((stored.session.into_owned(), postings))
+            let keys: Vec<_> = stored.bookings.iter().map(keys::booking).collect();
+            for (key, booking) in keys.iter().zip(store.bytes.wait(reads.get(keys.clone()))?) {
+                let booking = booking.map(|booking| parse::<StoredBooking>(key, &booking)).transpose()?;
+                bookings.extend(booking.map(|it| (it.created_at, it.money.booking)));
+            }
+            bookings.sort();
+            Ok((stored.session.into_owned(), bookings))
         })
     }
 

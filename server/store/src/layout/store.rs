@@ -6,10 +6,11 @@ use payments_core::{Currency, Day, DeliveryId, Environment, EventId, LedgerAccou
 
 use super::{
     Store,
+    booking::{balance_of, paid_in, volume_in},
     codec::Reader,
     delivery,
     entry::day_of,
-    event::{StoredEvent, balance_of, paid_in, volume_in, whole_events},
+    event::{StoredEvent, whole_events},
     head::read_day,
     keys,
     payment::{self, StoredPayment},

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use payments_core::{Cause, Currency, Day, Environment, RANDOM_BYTES, RefundId, Slot};
+use payments_core::{Cause, Currency, Day, Environment, NewRefund, RANDOM_BYTES, RefundId, Slot};
 use payments_store::{
     Store,
     domain::{DayTotals, Scope},
@@ -39,7 +39,7 @@ pub(super) async fn a_payment_counts_on_the_day_of_its_creation_in_its_own_scope
     assert_eq!(days(&store, "2023-11-15", "2023-11-16").await, both[1..]);
     assert_eq!(days(&store, "2023-11-15", "2023-11-15").await, []);
     // A failed payment and a refund change no day.
-    let refund = Cause::Refunded { id: RefundId::new(Slot::FIRST, at(3 * DAY), [1; RANDOM_BYTES]), reason: None };
+    let refund = Cause::Refunded(NewRefund::made(RefundId::new(Slot::FIRST, at(3 * DAY), [1; RANDOM_BYTES])));
     let refunded = try_moved(&after, refund, at(3 * DAY)).unwrap();
     let failed = try_moved(&sessions[1], Cause::GatewayFailed, at(3 * DAY)).unwrap();
     commit(&store, vec![payment(refunded), payment(failed)]).await.unwrap();

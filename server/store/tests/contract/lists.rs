@@ -2,8 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use payments_core::{Amount, Cause, Environment, PaymentId, RANDOM_BYTES, RefundId, Slot, Status};
-use payments_store::{OutboxHead, PaymentSource, PaymentsFrom, Queue, Store, Write, domain::Scope};
+use payments_core::{Amount, Cause, Environment, NewRefund, PaymentId, RANDOM_BYTES, RefundId, Slot, Status};
+use payments_store::{
+    OutboxHead, PaymentSource, PaymentsFrom, Queue, Store, Write,
+    domain::{Scope, Session},
+};
 
 use crate::samples::*;
 
@@ -131,14 +134,13 @@ pub(super) async fn payments_are_listed_for_manual_review_until_a_person_has_dec
     let resolved = reviewed(&review.session, false);
     let paid = paid(&resolved.session, at(1));
     let refund_id = |nth: u8| RefundId::new(Slot::FIRST, at(2), [nth; RANDOM_BYTES]);
-    let part = Cause::PartRefunded { id: refund_id(1), amount: Amount::from_minor(1), reason: None };
+    let part = Cause::PartRefunded { refund: NewRefund::by_hand(refund_id(1)), amount: Amount::from_minor(1) };
     let part = try_moved(&paid.session, part, at(2)).unwrap();
-    let rest = Cause::Refunded { id: refund_id(2), reason: None };
+    let rest = Cause::Refunded(NewRefund::by_hand(refund_id(2)));
     let refunded = try_moved(&part.session, rest, at(2)).unwrap();
-    let settled = |before, nth: u8| {
-        changed(before, |session| {
-            session.payment = payments_core::settle_refund(&session.payment, &refund_id(nth), at(3)).unwrap();
-        })
+    let settled = |before: &Session, nth: u8| {
+        let decision = payments_core::settle_refund(&before.payment, &refund_id(nth), at(3)).unwrap();
+        without_event(before, decision)
     };
     let one_left = settled(&refunded.session, 1);
     let none_left = settled(&one_left.session, 2);

@@ -266,7 +266,7 @@ contract! {
         a_reader_of_the_deliveries_to_an_endpoint_misses_none,
     }
     transactions {
-        each_change_with_postings_is_a_transaction_with_the_balance_after_it,
+        each_booking_of_a_merchant_is_a_transaction_with_the_balance_after_it,
         a_reader_of_older_transactions_misses_none_and_reads_none_twice,
     }
     found {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreatePayment, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate, LoggedRequest,
-    NewPayment, Page, PageRequest, Payment, PaymentId, PaymentMethod, RANDOM_BYTES, RawJson, RawStatus, RefundId,
-    SimulateOutcome, Slot, Status, Timestamp, UnknownFields, WebhookId, WorkspaceId,
+    Amount, Cause, CreatePayment, Decision, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate,
+    LoggedRequest, NewPayment, NewRefund, Page, PageRequest, Payment, PaymentId, PaymentMethod, RANDOM_BYTES, RawJson,
+    RawStatus, RefundId, SimulateOutcome, Slot, Status, Timestamp, TransactionId, UnknownFields, WebhookId,
+    WorkspaceId,
 };
 use payments_store::{
-    Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite, Store, Write,
+    BookingWrite, Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite,
+    Store, Write,
     domain::{
         ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, LogPart, ManualReview, Outgoing,
         Scope, Session, Workspace, faults,
@@ -94,7 +96,7 @@ pub(super) fn new_payment_in(scope: &Scope, nth: u8, created_at: Timestamp, fiel
     let decision = payments_core::create(params, new);
     let session = Session::new(decision.payment, created_at.plus_millis(60 * 1000));
     let (json, event) = (json_of(&session), event(&session, decision.event));
-    PaymentWrite::new(session, json, decision.postings, event)
+    PaymentWrite::new(session, json, decision.booking, event)
 }
 
 /// The payment of a session as the API serves it.
@@ -138,7 +140,7 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
         session.keep_asking();
     }
     let (json, event) = (json_of(&session), event(&session, decision.event));
-    Some(PaymentWrite::new(session, json, decision.postings, event))
+    Some(PaymentWrite::new(session, json, decision.booking, event))
 }
 
 pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
@@ -154,7 +156,19 @@ pub(super) fn changed(before: &Session, change: impl FnOnce(&mut Session)) -> Pa
     let mut session = before.next();
     change(&mut session);
     let json = json_of(&session);
-    PaymentWrite::new(session, json, Vec::new(), None)
+    PaymentWrite::new(session, json, None, None)
+}
+
+/// A decision that has no event.
+pub(super) fn without_event(before: &Session, decision: Decision) -> PaymentWrite {
+    let write = changed(before, |session| session.payment = decision.payment);
+    let Payment { id, updated_at: created_at, .. } = &write.session.payment;
+    let random = [u8::try_from(write.session.version).unwrap(); RANDOM_BYTES];
+    let booking = decision.booking.map(|booking| {
+        let id = TransactionId::new(id.slot(), *created_at, random);
+        BookingWrite { id, created_at: *created_at, booking }
+    });
+    PaymentWrite { without_event: booking.into_iter().collect(), ..write }
 }
 
 /// The open part of a log.
@@ -187,16 +201,16 @@ pub(super) fn reviewed(before: &Session, is_needed: bool) -> PaymentWrite {
 
 /// The cause of a payment's transition.
 pub(super) fn cause_of(cause: u8, nth: u8, time: i64) -> Cause {
-    let id = || RefundId::new(Slot::FIRST, at(time), [nth; RANDOM_BYTES]);
+    let refund = || NewRefund::by_hand(RefundId::new(Slot::FIRST, at(time), [nth; RANDOM_BYTES]));
     match cause {
         0 => Cause::GatewayConfirmed,
         1 => Cause::GatewayFailed,
         2 => Cause::GatewayCancelled,
         3 => Cause::SessionEnded,
         4 => Cause::SentToGateway(PaymentMethod::Mfs),
-        5 => Cause::PartRefunded { id: id(), amount: Amount::from_minor(1), reason: None },
+        5 => Cause::PartRefunded { refund: refund(), amount: Amount::from_minor(1) },
         7 => Cause::AttemptFailed,
-        _ => Cause::Refunded { id: id(), reason: None },
+        _ => Cause::Refunded(refund()),
     }
 }
 

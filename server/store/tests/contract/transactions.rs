@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Cause, Environment, EventId, RANDOM_BYTES, RefundId, Slot};
+use payments_core::{BookingKind, Cause, Environment, EventId, NewRefund, RANDOM_BYTES, RefundId, Slot, TransactionId};
 use payments_store::{
     PaymentWrite, Store, TransactionEntry, TransactionsFrom,
     domain::{MoneyMove, Scope},
 };
 use tokio::time::sleep;
 
-use crate::samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved};
+use crate::samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved, without_event};
 
 /// The part of the list, once it has `expected` transactions: a place may show one a little late.
 async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expected: usize) -> Vec<TransactionEntry> {
@@ -26,11 +26,15 @@ async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expe
 /// The entry of a change, after which the balance is this one.
 fn entry(write: &PaymentWrite, balance_minor: i128) -> TransactionEntry {
     TransactionEntry {
-        event: write.event.clone().unwrap().id,
+        id: transaction_of(&write.event.clone().unwrap().id),
         payment: write.session.payment.id.clone(),
-        money: MoneyMove::of(write.session.payment.currency, &write.postings).unwrap(),
+        money: MoneyMove::of(write.session.payment.currency, write.booking.unwrap()).unwrap(),
         balance_minor,
     }
+}
+
+fn transaction_of(event: &EventId) -> TransactionId {
+    event.as_str().replace(EventId::PREFIX, TransactionId::PREFIX).parse().unwrap()
 }
 
 /// A payment of 100.00 that is made and paid, of which the merchant gets 97.50.
@@ -43,27 +47,33 @@ async fn pay(store: &Arc<Store>, nth: u8, millis: i64) -> PaymentWrite {
     completed
 }
 
-pub(super) async fn each_change_with_postings_is_a_transaction_with_the_balance_after_it(store: Arc<Store>) {
+pub(super) async fn each_booking_of_a_merchant_is_a_transaction_with_the_balance_after_it(store: Arc<Store>) {
     assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
     // The second transaction is committed later and happened earlier.
     let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
-    let refund = Cause::Refunded { id: RefundId::new(Slot::FIRST, at(DAY), [3; RANDOM_BYTES]), reason: None };
+    let refund = Cause::Refunded(NewRefund::by_hand(RefundId::new(Slot::FIRST, at(DAY), [3; RANDOM_BYTES])));
     let refunded = try_moved(&first.session, refund, at(DAY)).unwrap();
     commit(&store, vec![payment(refunded.clone())]).await.unwrap();
     let expected = [entry(&refunded, 9_750), entry(&second, 19_500), entry(&first, 9_750)];
-    assert_eq!(expected[0].money, MoneyMove { amount: -10_000, fee: 250, ..expected[1].money });
+    let kind = BookingKind::Refunded;
+    assert_eq!(expected[0].money, MoneyMove { kind, amount: -10_000, fee: 250, ..expected[1].money });
     assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 3).await, expected);
-    let from_second = TransactionsFrom::Event(expected[1].event.clone());
+    let from_second = TransactionsFrom::Transaction(expected[1].id.clone());
     assert_eq!(listed(&store, from_second.clone(), 9, 2).await, expected[1..]);
     let other = Scope { environment: Environment::Test, ..scope() };
     assert_eq!(store.transactions(&other, &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
     assert!(store.transactions(&other, &from_second, 9).await.unwrap().is_none());
-    // An event without postings is no transaction.
+    // An event without a booking is no transaction, and neither is a booking that leaves the balance.
     let created = new_payment(4, at(0));
-    let event = created.event.clone().unwrap().id;
-    commit(&store, vec![payment(created)]).await.unwrap();
-    for unknown in [event, EventId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES])] {
-        assert!(store.transactions(&scope(), &TransactionsFrom::Event(unknown), 9).await.unwrap().is_none());
+    let event = transaction_of(&created.event.clone().unwrap().id);
+    let id = refunded.session.payment.refunds[0].id.clone();
+    let sent = payments_core::settle_refund(&refunded.session.payment, &id, at(2 * DAY)).unwrap();
+    let sent = without_event(&refunded.session, sent);
+    let booking = sent.without_event[0].id.clone();
+    commit(&store, vec![payment(created), payment(sent)]).await.unwrap();
+    assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 3).await, expected);
+    for unknown in [event, booking, TransactionId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES])] {
+        assert!(store.transactions(&scope(), &TransactionsFrom::Transaction(unknown), 9).await.unwrap().is_none());
     }
 }
 
@@ -77,7 +87,7 @@ pub(super) async fn a_reader_of_older_transactions_misses_none_and_reads_none_tw
     assert_eq!(found, expected);
     found.truncate(7);
     while found.len() < expected.len() {
-        let from = TransactionsFrom::Event(found.pop().unwrap().event);
+        let from = TransactionsFrom::Transaction(found.pop().unwrap().id);
         // Later transactions arrive meanwhile.
         pay(&store, 100 + u8::try_from(found.len()).unwrap(), 100 * DAY).await;
         found.extend(listed(&store, from, 7, 1).await);

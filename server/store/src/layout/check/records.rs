@@ -4,6 +4,7 @@ use payments_core::{Payment, RawJson};
 
 use super::{
     super::{
+        booking::{StoredBooking, StoredMoney},
         delivery::StoredDelivery,
         entry::Record,
         event::{StoredEvent, whole_events},
@@ -16,8 +17,8 @@ use super::{
 };
 use crate::{
     EventWrite, Migration, StoreError,
-    domain::{ApiKey, App, Endpoint, LogPart, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
-    invariants::{Effect, claim_faults, effect_of, event_faults, posting_fault, sum_fault},
+    domain::{ApiKey, App, Endpoint, LogPart, Scope, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
+    invariants::{Effect, booking_fault, claim_faults, effect_of, event_faults},
 };
 
 impl Check<'_> {
@@ -25,6 +26,7 @@ impl Check<'_> {
         match kind {
             "payment" => self.payment(key, value).await,
             "event" => self.event(key, value).await,
+            "booking" => self.booking(key, value).await,
             "delivery" => self.delivery(key, value).await,
             "response" => self.response(key, value).await,
             "claim" => self.claim(key, value).await,
@@ -95,7 +97,7 @@ impl Check<'_> {
         self.stands(key, &stored).await
     }
 
-    /// Checks that a payment has the events and the postings of its state.
+    /// Checks that a payment has the events and the bookings of its state.
     async fn events_of(&mut self, key: &[u8], stored: &StoredPayment<'_>, payment: &Payment) -> Result<(), StoreError> {
         let whole = match whole_events(self.reads, &stored.events).await {
             Ok(whole) => whole,
@@ -105,7 +107,7 @@ impl Check<'_> {
             }
             Err(error) => return Err(error),
         };
-        let mut postings = Vec::new();
+        let mut bookings = Vec::new();
         let mut events = Vec::new();
         for it in whole {
             self.expect(
@@ -114,16 +116,27 @@ impl Check<'_> {
                 format_args!("has {}, an event of another payment", it.event.id),
             );
             let moves_money = crate::domain::moves_money(&it.event.event);
-            let what = format_args!("has the event {}, which is not a transaction as its postings say", it.event.id);
+            let what =
+                format_args!("has the event {}, which has a booking and should have none, or the reverse", it.event.id);
             self.expect(moves_money == it.event.money.is_some(), key, what);
-            postings.extend(it.event.money.map(|money| money.postings));
+            bookings.extend(it.event.money.map(|money| money.booking));
             let StoredEvent { id, event: kind, created_at, .. } = it.event;
             events.push(EventWrite { id, kind, created_at, data: it.data });
         }
         for fault in event_faults(payment, &events) {
             self.find(key, fault);
         }
-        if let Some(fault) = posting_fault(payment, &postings) {
+        for id in &stored.bookings {
+            let booking: Option<StoredBooking> = self.other(&keys::booking(id)).await?;
+            let its = booking.filter(|it| it.payment == payment.id);
+            self.expect(
+                its.is_some(),
+                key,
+                format_args!("has the booking {id}, which is not there or of another payment"),
+            );
+            bookings.extend(its.map(|it| it.money.booking));
+        }
+        if let Some(fault) = booking_fault(payment, bookings) {
             self.find(key, fault);
         }
         Ok(())
@@ -131,8 +144,6 @@ impl Check<'_> {
 
     async fn event(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(event) = self.parse::<StoredEvent>(key, value) else { return Ok(()) };
-        let fault = event.money.as_ref().and_then(|money| sum_fault(&money.postings));
-        fault.into_iter().for_each(|fault| self.find(key, fault));
         let payment = self.stored_payment(&event.payment).await?;
         let is_its = payment.as_ref().is_some_and(|payment| {
             payment.events.contains(&event.id)
@@ -140,8 +151,22 @@ impl Check<'_> {
                 && (event.data.is_some() || payment.data_of(&event.id).is_some())
         });
         self.expect(is_its, key, "is no event of its payment, or has no data");
-        self.sums.money(&event);
+        event.money.iter().for_each(|money| self.money(key, &event.scope, money));
         self.stands(key, &event).await
+    }
+
+    async fn booking(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(booking) = self.parse::<StoredBooking>(key, value) else { return Ok(()) };
+        let payment = self.stored_payment(&booking.payment).await?;
+        let is_its = payment.is_some_and(|it| it.bookings.contains(&booking.id) && it.session.scope() == booking.scope);
+        self.expect(is_its, key, "is no booking of its payment");
+        self.money(key, &booking.scope, &booking.money);
+        self.stands(key, &booking).await
+    }
+
+    fn money(&mut self, key: &[u8], scope: &Scope, money: &StoredMoney) {
+        self.expect(money.is_listed_as_booked(), key, "is another transaction than its booking says");
+        self.sums.money(scope, money);
     }
 
     pub(super) async fn stored_payment(

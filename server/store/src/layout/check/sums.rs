@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, fmt::Arguments};
 use payments_core::Currency;
 
 use super::super::{
+    booking::StoredMoney,
     entry::{Entry, day_of},
-    event::StoredEvent,
     head::Head,
     keys,
 };
-use crate::domain::{BothBalances, DayTotals};
+use crate::domain::{BothBalances, DayTotals, Scope};
 
 /// The key of a head, and the name of a sum or of a list in it.
 type Name = (Vec<u8>, String);
@@ -62,15 +62,14 @@ impl Sums {
         *self.stored_days.entry(key).or_default() += totals;
     }
 
-    /// Adds an event's move of the balance.
-    pub(super) fn money(&mut self, event: &StoredEvent) {
-        let Some(money) = &event.money else { return };
-        let Some(moved) = money.moved() else { return };
+    /// Adds a booking's move of the balance.
+    pub(super) fn money(&mut self, scope: &Scope, money: &StoredMoney) {
+        let (Some(moved), Some(listed)) = (money.moved(), money.listed) else { return };
         let net = match moved.currency {
             Currency::Bdt => (moved.net(), 0),
             Currency::Usd => (0, moved.net()),
         };
-        self.moves.insert((keys::head_of_scope(&event.scope), money.position), (net.0, net.1, money.balances()));
+        self.moves.insert((keys::head_of_scope(scope), listed.position), (net.0, net.1, listed.balances()));
     }
 
     pub(super) fn compare(self, mut expect: impl FnMut(bool, &[u8], Arguments<'_>)) {

@@ -1,0 +1,130 @@
+//! The record of a booking without an event, and the entries of every booking.
+
+use payments_core::{Booking, BookingKind, Currency, LedgerAccount, PaymentId, Posting, Timestamp, TransactionId};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    entry::{Entry, Record},
+    keys,
+    list::{List, item_of_booking},
+};
+use crate::domain::{BothBalances, DayTotals, GatewayName, MoneyMove, Scope};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredBooking {
+    pub(super) id: TransactionId,
+    pub(super) created_at: Timestamp,
+    pub(super) scope: Scope,
+    pub(super) payment: PaymentId,
+    pub(super) money: StoredMoney,
+}
+
+/// A booking, and the merchant's balances after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredMoney {
+    pub(super) currency: Currency,
+    /// The gateway of the clearing account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gateway: Option<GatewayName>,
+    pub(super) booking: Booking,
+    /// The day of the payment's creation, counted from 1970.
+    pub(super) day: u32,
+    /// Missing if it does not change the merchant's balance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) listed: Option<Listed>,
+}
+
+/// A place in the list of a scope's transactions, and the balances there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Listed {
+    pub(super) position: u64,
+    /// Follows from the booking. It is stored for reports in SQL.
+    amount: i64,
+    fee: i64,
+    bdt: i128,
+    usd: i128,
+}
+
+impl Listed {
+    pub(super) fn new(position: u64, moved: &MoneyMove, before: BothBalances) -> Self {
+        let BothBalances { bdt, usd } = before.after(moved);
+        Self { position, amount: moved.amount, fee: moved.fee, bdt, usd }
+    }
+
+    pub(super) fn balances(self) -> BothBalances {
+        BothBalances { bdt: self.bdt, usd: self.usd }
+    }
+}
+
+impl StoredMoney {
+    pub(super) fn moved(&self) -> Option<MoneyMove> {
+        MoneyMove::of(self.currency, self.booking)
+    }
+
+    /// Whether it is in the list of transactions as its booking says.
+    pub(super) fn is_listed_as_booked(&self) -> bool {
+        self.listed.map(|it| (it.amount, it.fee)) == self.moved().map(|it| (it.amount, it.fee))
+    }
+
+    /// The entries of the booking. `item` is its item in the list of transactions.
+    pub(super) fn entries(&self, scope: &Scope, item: Vec<u8>) -> Vec<Entry> {
+        let Self { currency, booking, day, listed, .. } = self;
+        let mut entries = Vec::new();
+        if let Some(Listed { position, .. }) = listed {
+            entries.push(Entry::Item { list: List::transactions(scope), position: *position, item });
+        }
+        entries.extend(booking.postings().map(|posting| self.sum(scope, posting)));
+        if booking.kind == BookingKind::Paid {
+            let volume_minor = i128::from(booking.minor);
+            let sum = |name, amount| Entry::Sum { head: keys::head_of_scope(scope), name, amount };
+            entries.push(sum(volume_in(*currency), volume_minor));
+            entries.push(sum(paid_in(*currency), 1));
+            let added = DayTotals { created: 0, paid: 1, volume_minor };
+            entries.push(Entry::Day { scope: scope.clone(), currency: *currency, day: *day, added });
+        }
+        entries
+    }
+
+    /// The part of a posting in the balance of its account: a developer's, or the cell's part of one of the platform's.
+    fn sum(&self, scope: &Scope, Posting { account, minor }: Posting) -> Entry {
+        let (head, name) = match account.is_of_a_developer() {
+            true => (keys::head_of_scope(scope), balance_of(self.currency, account)),
+            false => {
+                let of_gateway = self.gateway.filter(|_| account == LedgerAccount::GatewayClearing);
+                let of_gateway = of_gateway.map_or_else(String::new, |gateway| format!(".{}", gateway.as_str()));
+                let name = format!("books.{}.{}.{}{of_gateway}", scope.environment, self.currency, account.as_str());
+                (keys::gauges(), name)
+            }
+        };
+        Entry::Sum { head, name, amount: minor.into() }
+    }
+}
+
+impl Record for StoredBooking {
+    fn key(&self) -> Vec<u8> {
+        keys::booking(&self.id)
+    }
+
+    fn text(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(self)
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.money.entries(&self.scope, item_of_booking(&self.id))
+    }
+}
+
+/// The name of the sum that is the balance of a developer's account.
+pub(super) fn balance_of(currency: Currency, account: LedgerAccount) -> String {
+    format!("balance.{currency}.{}", account.as_str())
+}
+
+/// The name of the sum that is the gross amount of all payments ever paid.
+pub(super) fn volume_in(currency: Currency) -> String {
+    format!("volume.{currency}")
+}
+
+/// The name of the sum that counts the payments ever paid.
+pub(super) fn paid_in(currency: Currency) -> String {
+    format!("paid.{currency}")
+}
