@@ -17,6 +17,7 @@
 
 pub mod bkash;
 mod faults;
+mod form;
 mod serve;
 pub mod stripe;
 
@@ -28,7 +29,8 @@ use std::{
 use serde_json::json;
 
 pub use faults::{Fault, Faults, Instead};
-pub use serve::{Answer, Call, Form, Program, Running, run};
+pub use form::Form;
+pub use serve::{Answer, Call, Program, Running, run};
 
 /// One payment in a gateway's books.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Serves a fake over HTTP and injects its faults.
 
-use std::{collections::BTreeMap, fmt, io, net::SocketAddr, process::ExitCode, sync::Arc, vec};
+use std::{fmt, io, net::SocketAddr, process::ExitCode, sync::Arc, vec};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::{Fault, Faults, Instead};
+use crate::{Fault, Faults, Form, Instead};
 
 /// A complete request.
 #[derive(Debug)]
@@ -31,9 +31,6 @@ pub struct Call {
     /// The body.
     pub body: Bytes,
 }
-
-/// The fields of a form.
-pub type Form = BTreeMap<String, String>;
 
 impl Call {
     /// A header's text, or an empty text.
