@@ -1,14 +1,23 @@
-//! Fake of Stripe Checkout Sessions, payment intents and refunds, after Stripe's public reference.
+//! Fake of Stripe Checkout Sessions and the money that they move, after Stripe's public reference.
 //!
 //! Base address: `{url}`. The secret key is [`SECRET_KEY`], the secret of events [`WEBHOOK_SECRET`]. On the customer's
 //! page [`CARD`] pays, [`DECLINED_CARD`] is declined, [`SLOW_CARD`] pays later.
 
+mod balance;
+mod charge;
+mod control;
 mod events;
+mod expand;
+mod kind;
 mod known;
+mod page;
+mod read;
 mod refund;
 mod refusal;
 mod replays;
 mod session;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -16,18 +25,21 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use self::events::SignedEvent;
-pub use self::known::{CARD, DECLINED_CARD, SECRET_KEY, SLOW_CARD, WEBHOOK_SECRET};
+pub use self::known::{
+    CARD, CHARGE_FEE_FIXED, CHARGE_FEE_PER_MILLE, DECLINED_CARD, SECRET_KEY, SLOW_CARD, WEBHOOK_SECRET, charge_fee,
+};
 use self::{
+    balance::Balance,
     events::{Events, Target},
-    refund::Refund,
+    refund::{Beginning, Refund},
     refusal::{error, invalid_key, no_such, refused},
     replays::{Replays, other_parameters},
     session::Session,
 };
-use crate::{Answer, Call, Entry, Form, Instead, Program, books_json, lock};
+use crate::{Answer, Call, Entry, Form, Instead, Program, lock};
 
 /// The fake.
 #[derive(Debug, Default)]
@@ -40,7 +52,8 @@ pub struct Stripe {
 struct State {
     sessions: BTreeMap<String, Session>,
     refunds: BTreeMap<String, Refund>,
-    next_refund: Option<&'static str>,
+    balance: Balance,
+    next_refund: Beginning,
     refuses_session: bool,
     events: Events,
 }
@@ -62,6 +75,11 @@ impl Stripe {
         lock(&self.state).events.target = Target::Kept(Vec::new());
     }
 
+    /// Sends events that one step makes in the reverse order from now on, such as `charge.refunded` before `refund.created`.
+    pub fn reverse_events(&self, are_reversed: bool) {
+        lock(&self.state).events.are_reversed = are_reversed;
+    }
+
     /// Takes the events that were kept.
     pub fn take_events(&self) -> Vec<SignedEvent> {
         lock(&self.state).events.take()
@@ -75,51 +93,40 @@ impl Stripe {
     /// Pays a session with a card, as its customer does. Returns the return URL, or `None` if the session is not open or
     /// the card is declined.
     pub fn pay(&self, session: &str, card: &str) -> Option<String> {
-        let State { sessions, events, .. } = &mut *lock(&self.state);
+        let State { sessions, balance, events, .. } = &mut *lock(&self.state);
         let session = sessions.get_mut(session)?;
         session.expire_if_due();
         if !session.is_open() || card == DECLINED_CARD {
             return None;
         }
         let target = session.complete(card == SLOW_CARD);
+        balance.book_charge(session);
         events.send("checkout.session.completed", &session.json(""));
         Some(target)
     }
 
     /// Ends a slow payment.
     pub fn finish(&self, session: &str, succeeds: bool) {
-        let State { sessions, events, .. } = &mut *lock(&self.state);
+        let State { sessions, balance, events, .. } = &mut *lock(&self.state);
         let Some(session) = sessions.get_mut(session) else { return };
         if let Some(kind) = session.finish(succeeds) {
+            balance.book_charge(session);
             events.send(kind, &session.json(""));
         }
     }
 
     /// Takes a session's money after all, even if the session was refused or had failed.
     pub fn take_late(&self, session: &str) {
-        if let Some(session) = lock(&self.state).sessions.get_mut(session) {
+        let State { sessions, balance, .. } = &mut *lock(&self.state);
+        if let Some(session) = sessions.get_mut(session) {
             session.take();
+            balance.book_charge(session);
         }
-    }
-
-    /// Sets the initial status of the next refund: `pending`, `requires_action`, `succeeded`, `failed` or `canceled`. A
-    /// failed or canceled refund moves no money.
-    pub fn next_refund_is(&self, status: &'static str) {
-        lock(&self.state).next_refund = Some(status);
     }
 
     /// Refuses the next session because of the merchant's account.
     pub fn refuse_next_session(&self) {
         lock(&self.state).refuses_session = true;
-    }
-
-    /// Fails a refund later, as if the customer's bank rejected it.
-    pub fn fail_refund(&self, refund: &str) {
-        let State { refunds, events, .. } = &mut *lock(&self.state);
-        let Some(refund) = refunds.get_mut(refund) else { return };
-        refund.status = "failed";
-        events.send("refund.updated", &refund.json());
-        events.send("refund.failed", &refund.json());
     }
 
     /// Reports another amount for a session from now on.
@@ -129,21 +136,9 @@ impl Stripe {
         }
     }
 
-    /// Refunds all money of a session, as a person does in the dashboard. The refund has no metadata.
-    pub fn refund_by_hand(&self, reference: &str) {
-        let intent = lock(&self.state).sessions.values().find(|it| it.is_of(reference)).map(|it| it.intent.clone());
-        let form = intent.map(|intent| Form::from([("payment_intent".to_owned(), intent)]));
-        let _ = form.map(|form| self.create_refund(&form));
-    }
-
     /// Forgets all idempotency keys, as Stripe does after a day.
     pub fn forget_keys(&self) {
         self.replays.forget();
-    }
-
-    /// The ids of all refunds.
-    pub fn refunds(&self) -> Vec<String> {
-        lock(&self.state).refunds.keys().cloned().collect()
     }
 
     fn post(&self, call: &Call, base_url: &str) -> Result<Value, Answer> {
@@ -153,7 +148,7 @@ impl Stripe {
         let form = call.form();
         match call.path.as_str() {
             "/v1/checkout/sessions" => self.create_session(&form, base_url),
-            "/v1/refunds" => self.create_refund(&form),
+            "/v1/refunds" => lock(&self.state).refund(&form),
             path => match path.strip_prefix("/v1/checkout/sessions/").and_then(|rest| rest.strip_suffix("/expire")) {
                 Some(id) => self.expire(id),
                 None => Err(no_such("path", path)),
@@ -182,36 +177,6 @@ impl Stripe {
         Ok(json)
     }
 
-    fn create_refund(&self, form: &Form) -> Result<Value, Answer> {
-        let State { sessions, refunds, next_refund, events, .. } = &mut *lock(&self.state);
-        let refund = Refund::new(form, refunds.len() as u64, next_refund.unwrap_or("succeeded"), sessions)?;
-        *next_refund = None;
-        let json = refund.json();
-        refunds.insert(refund.id.clone(), refund);
-        events.send("refund.updated", &json);
-        Ok(json)
-    }
-
-    fn get(&self, Call { path, query, .. }: &Call, base_url: &str) -> Result<Value, Answer> {
-        let State { sessions, refunds, .. } = &mut *lock(&self.state);
-        if let Some(id) = path.strip_prefix("/v1/checkout/sessions/") {
-            let session = sessions.get_mut(id).ok_or_else(|| no_such("checkout session", id))?;
-            session.expire_if_due();
-            return Ok(session.json(base_url));
-        }
-        if let Some(id) = path.strip_prefix("/v1/payment_intents/") {
-            let session = sessions.values().find(|session| session.intent == id);
-            return session.map(Session::intent_json).ok_or_else(|| no_such("payment_intent", id));
-        }
-        if path == "/v1/refunds" {
-            return Refund::list(refunds, query);
-        }
-        if let Some(id) = path.strip_prefix("/v1/refunds/") {
-            return refunds.get(id).map(Refund::json).ok_or_else(|| no_such("refund", id));
-        }
-        Err(no_such("path", path))
-    }
-
     fn customer(&self, call: &Call, id: &str) -> Answer {
         let mut problem = "";
         if call.method == Method::POST {
@@ -231,38 +196,6 @@ impl Stripe {
                 "<!doctype html><title>Card processor (fake)</title><p>This page is not open any more.</p>".into(),
             ),
         }
-    }
-
-    fn control(&self, call: &Call) -> Answer {
-        let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-        let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-        match call.path.as_str() {
-            "/_control/pay" => {
-                let card = if text("card").is_empty() { CARD } else { text("card") };
-                return match self.pay(text("session"), card) {
-                    Some(target) => Answer::ok(&json!({"location": target})),
-                    None => Answer::json(StatusCode::CONFLICT, &json!({"error": "not open, or declined"})),
-                };
-            }
-            "/_control/finish" => {
-                self.finish(text("session"), body.get("succeeds").and_then(Value::as_bool).unwrap_or(true));
-            }
-            "/_control/forget_keys" => self.forget_keys(),
-            "/_control/fail_refund" => self.fail_refund(text("refund")),
-            "/_control/next_refund" => match refund::STATUSES.into_iter().find(|known| *known == text("status")) {
-                Some(status) => self.next_refund_is(status),
-                None => {
-                    return Answer::json(StatusCode::BAD_REQUEST, &json!({"error": "no such status of a refund"}));
-                }
-            },
-            "/_control/events" => {
-                let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
-                self.send_events_to(text("url"), u32::try_from(times).unwrap_or(1));
-            }
-            "/_control/books" => return books_json(&self.books()),
-            path => return no_such("path", path),
-        }
-        Answer::ok(&json!({}))
     }
 }
 

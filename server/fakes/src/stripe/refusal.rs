@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::json;
 
-use crate::{Answer, Form};
+use crate::Answer;
 
 /// Refuses a request, with the code and the parameter that Stripe names.
 pub(super) fn refused(code: Option<&str>, message: &str, param: Option<&str>) -> Answer {
@@ -15,10 +15,10 @@ pub(super) fn invalid(param: &str, message: &str) -> Answer {
     refused(None, message, Some(param))
 }
 
-/// Refuses a parameter that Stripe does not know.
-pub(super) fn refuse_unknown(form: &Form, known: &[&str]) -> Result<(), Answer> {
-    let is_unknown = |name: &&String| !known.contains(&name.as_str()) && !name.starts_with("metadata[");
-    form.keys().find(is_unknown).map_or(Ok(()), |name| {
+/// Refuses a parameter that Stripe does not know. A known name that ends with `[` is the beginning of names.
+pub(super) fn refuse_unknown<'n>(mut names: impl Iterator<Item = &'n String>, known: &[&str]) -> Result<(), Answer> {
+    let is_known = |name: &str| known.iter().any(|it| *it == name || it.ends_with('[') && name.starts_with(it));
+    names.find(|name| !is_known(name)).map_or(Ok(()), |name| {
         Err(refused(Some("parameter_unknown"), &format!("Received unknown parameter: {name}"), Some(name)))
     })
 }

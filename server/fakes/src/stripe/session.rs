@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
+    charge::Charge,
     known::CARD,
     refusal::{invalid, refuse_unknown, refused},
 };
@@ -18,7 +19,11 @@ const CURRENCY: &str = "line_items[0][price_data][currency]";
 const UNIT_AMOUNT: &str = "line_items[0][price_data][unit_amount]";
 const QUANTITY: &str = "line_items[0][quantity]";
 const REQUIRED: [&str; 6] = ["mode", "success_url", QUANTITY, CURRENCY, UNIT_AMOUNT, NAME];
-const OPTIONAL: [&str; 4] = ["client_reference_id", "expires_at", "cancel_url", "customer_email"];
+/// How the names of metadata begin: of the session or refund, and of the payment intent.
+pub(super) const METADATA: &str = "metadata[";
+const INTENT_METADATA: &str = "payment_intent_data[metadata][";
+const OPTIONAL: [&str; 6] =
+    ["client_reference_id", "expires_at", "cancel_url", "customer_email", METADATA, INTENT_METADATA];
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -26,6 +31,8 @@ pub(super) struct Session {
     pub(super) intent: String,
     reference: Option<String>,
     metadata: BTreeMap<String, String>,
+    /// The metadata of the payment intent, which its charge copies.
+    pub(super) intent_metadata: BTreeMap<String, String>,
     pub(super) amount: u64,
     pub(super) currency: String,
     status: &'static str,
@@ -37,15 +44,17 @@ pub(super) struct Session {
     expires_at: u64,
     created: u64,
     pub(super) taken: u32,
+    pub(super) charge: Option<Charge>,
     /// The refunded money, in minor units; `refunds` counts its refunds.
     pub(super) refunded: u64,
     pub(super) refunds: u32,
+    pub(super) number: u64,
 }
 
 impl Session {
     /// Creates a session from a form.
     pub(super) fn new(form: &Form, number: u64) -> Result<Self, Answer> {
-        refuse_unknown(form, &[&REQUIRED[..], &OPTIONAL].concat())?;
+        refuse_unknown(form.keys(), &[&REQUIRED[..], &OPTIONAL].concat())?;
         if let Some(name) = REQUIRED.into_iter().find(|name| form.get(*name).is_none_or(String::is_empty)) {
             let message = format!("Missing required param: {name}.");
             return Err(refused(Some("parameter_missing"), &message, Some(name)));
@@ -84,7 +93,8 @@ impl Session {
             id: token("cs_test_", number, "session"),
             intent: token("pi_", number, "intent"),
             reference: form.get("client_reference_id").cloned(),
-            metadata: metadata(form),
+            metadata: metadata(form, METADATA)?,
+            intent_metadata: metadata(form, INTENT_METADATA)?,
             amount,
             currency,
             status: "open",
@@ -96,8 +106,10 @@ impl Session {
             expires_at,
             created: now,
             taken: 0,
+            charge: None,
             refunded: 0,
             refunds: 0,
+            number,
         })
     }
 
@@ -138,6 +150,7 @@ impl Session {
         self.payment_status = "paid";
         self.intent_status = "succeeded";
         self.taken += 1;
+        self.charge.get_or_insert_with(|| Charge::new(self.number));
     }
 
     /// Expires the session on the merchant's request.
@@ -188,8 +201,16 @@ impl Session {
     }
 
     pub(super) fn intent_json(&self) -> Value {
-        json!({"id": self.intent, "object": "payment_intent", "amount": self.amount, "currency": self.currency,
-            "status": self.intent_status, "metadata": {}})
+        let received = if self.charge.is_some() { self.amount } else { 0 };
+        json!({"id": self.intent, "object": "payment_intent", "amount": self.amount, "amount_received": received,
+            "created": self.created, "currency": self.currency, "last_payment_error": null,
+            "latest_charge": self.charge.as_ref().map(|charge| &charge.id), "livemode": false,
+            "metadata": self.intent_metadata, "status": self.intent_status})
+    }
+
+    /// The charge, or null before it succeeds.
+    pub(super) fn charge_json(&self) -> Value {
+        self.charge.as_ref().map_or(Value::Null, |charge| charge.json(self))
     }
 
     pub(super) fn json(&self, base_url: &str) -> Value {
@@ -208,11 +229,24 @@ impl Session {
     }
 }
 
-/// Reads the pairs of `metadata[…]`.
-pub(super) fn metadata(form: &Form) -> BTreeMap<String, String> {
-    let entry = |(name, value): (&String, &String)| {
-        let key = name.strip_prefix("metadata[")?.strip_suffix(']')?;
-        Some((key.to_owned(), value.clone()))
-    };
-    form.iter().filter_map(entry).collect()
+/// Reads metadata, whose names begin with `prefix`.
+pub(super) fn metadata(form: &Form, prefix: &str) -> Result<BTreeMap<String, String>, Answer> {
+    let mut pairs = BTreeMap::new();
+    for (name, value) in form.iter() {
+        let Some(key) = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(']')) else { continue };
+        for (what, text, most) in [("key", key, 40), ("value", value.as_str(), 500)] {
+            let length = text.chars().count();
+            if length > most {
+                let message = format!(
+                    "Metadata {what}s can have up to {most} characters, but you passed in a {what} that is {length} characters."
+                );
+                return Err(invalid(name, &message));
+            }
+        }
+        pairs.insert(key.to_owned(), value.clone());
+    }
+    if pairs.len() > 50 {
+        return Err(invalid(prefix.trim_end_matches('['), "Metadata can have up to 50 keys."));
+    }
+    Ok(pairs)
 }

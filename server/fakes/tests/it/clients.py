@@ -79,6 +79,7 @@ def cards():
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     control(STRIPE_URL, "events", {"url": f"http://127.0.0.1:{receiver.server_port}/", "times": 1})
     order = dict(
+        payment_intent_data={"metadata": {"payment_id": "pay_1"}},
         mode="payment", client_reference_id="pay_1", metadata={"payment_id": "pay_1"},
         expires_at=int(time.time()) + 3600, success_url="https://shop.example/ok", cancel_url="https://shop.example/no",
         line_items=[{"quantity": 1, "price_data": {
@@ -117,13 +118,30 @@ def cards():
         pass
     refund = stripe.Refund.create(payment_intent=paid.payment_intent, metadata={"reason": "damaged"}, idempotency_key="r-1")
     assert refund.status == "succeeded" and refund.amount == 1250
-    assert event("refund.updated").data.object.id == refund.id
+    assert event("refund.created").data.object.id == refund.id
+    assert event("charge.refunded").data.object.amount_refunded == 1250
     assert stripe.Refund.retrieve(refund.id).metadata["reason"] == "damaged"
     try:
         stripe.Refund.create(payment_intent=paid.payment_intent)
         raise SystemExit("a charge was refunded twice")
     except stripe.InvalidRequestError as error:
         assert error.code == "charge_already_refunded", error.code
+    intent = stripe.PaymentIntent.retrieve(paid.payment_intent, expand=["latest_charge.balance_transaction"])
+    assert intent.metadata["payment_id"] == intent.latest_charge.metadata["payment_id"] == "pay_1"
+    assert intent.latest_charge.refunded and intent.latest_charge.balance_transaction.net == 1250 - 66
+    listed = stripe.Refund.list(payment_intent=intent.id, created={"gte": 1}, expand=["data.payment_intent"])
+    assert [it.payment_intent.id for it in listed.data] == [intent.id]
+    control(STRIPE_URL, "fail_refund", {"refund": refund.id})
+    event("refund.updated")
+    assert event("refund.failed").data.object.failure_reason == "expired_or_canceled_card"
+    for minor in range(1, 6):
+        control(STRIPE_URL, "refund_by_hand", {"reference": "pay_1", "minor": minor})
+        event("refund.created")
+        event("charge.refunded")
+    every = stripe.Refund.list(payment_intent=intent.id, limit=2).auto_paging_iter()
+    assert [it.amount for it in every] == [5, 4, 3, 2, 1, 1250]
+    found = stripe.checkout.Session.list(payment_intent=intent.id)
+    assert [it.id for it in found.data] == [session.id]
     other = stripe.checkout.Session.create(**order)
     assert stripe.checkout.Session.expire(other.id).status == "expired"
     event("checkout.session.expired")

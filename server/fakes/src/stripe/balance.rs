@@ -1,0 +1,107 @@
+//! Balance transactions: one for each movement of money in the merchant's balance.
+
+use serde_json::{Value, json};
+
+use super::{known::charge_fee, session::Session};
+use crate::{now, token};
+
+/// How long the money of a charge is pending, in seconds.
+const PENDING: u64 = 2 * 24 * 3600;
+
+/// The merchant's balance.
+#[derive(Debug, Default)]
+pub(super) struct Balance {
+    rows: Vec<Row>,
+}
+
+/// A balance transaction.
+#[derive(Debug)]
+pub(super) struct Row {
+    id: String,
+    movement: Movement,
+    source: String,
+    amount: i64,
+    fee: u64,
+    currency: String,
+    created: u64,
+    available_on: u64,
+}
+
+/// Why money moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Movement {
+    Charge,
+    Refund,
+    RefundFailure,
+}
+
+impl Movement {
+    /// The `type`, the `reporting_category`, and the description of the fee.
+    const fn words(self) -> [&'static str; 3] {
+        match self {
+            Self::Charge => ["charge", "charge", "Stripe processing fees"],
+            Self::Refund => ["refund", "refund", ""],
+            Self::RefundFailure => ["refund_failure", "refund_failure", ""],
+        }
+    }
+}
+
+impl Balance {
+    /// Books the charge of a session, unless it is booked.
+    pub(super) fn book_charge(&mut self, session: &mut Session) {
+        let Some(charge) = session.charge.as_ref().filter(|charge| charge.row.is_none()) else { return };
+        let (amount, source) = (session.amount, charge.id.clone());
+        let row = self.book(session, Movement::Charge, &source, amount.cast_signed(), charge_fee(amount));
+        if let Some(charge) = &mut session.charge {
+            charge.row = Some(row);
+        }
+    }
+
+    /// Books a movement of money of a session's charge. Returns the id of its balance transaction.
+    pub(super) fn book(
+        &mut self,
+        session: &Session,
+        movement: Movement,
+        source: &str,
+        amount: i64,
+        fee: u64,
+    ) -> String {
+        let charged = session.charge.as_ref().map_or(0, |charge| charge.created);
+        let id = token("txn_", self.rows.len() as u64, "balance transaction");
+        self.rows.push(Row {
+            id: id.clone(),
+            movement,
+            source: source.to_owned(),
+            amount,
+            fee,
+            currency: session.currency.clone(),
+            created: now(),
+            // Money of a charge does not become available before the charge.
+            available_on: now().max(charged + PENDING),
+        });
+        id
+    }
+
+    /// The balance transaction with this id.
+    pub(super) fn row(&self, id: &str) -> Option<Value> {
+        self.rows.iter().find(|row| row.id == id).map(Row::json)
+    }
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let [kind, category, fee_description] = self.movement.words();
+        let mut fees = Vec::new();
+        if self.fee > 0 {
+            fees.push(json!({"amount": self.fee, "application": null, "currency": self.currency,
+                "description": fee_description, "type": "stripe_fee"}));
+        }
+        json!({
+            "id": self.id, "object": "balance_transaction", "amount": self.amount, "available_on": self.available_on,
+            "balance_type": "payments", "created": self.created, "currency": self.currency, "description": null,
+            "exchange_rate": null, "fee": self.fee, "fee_details": fees, "net": self.amount - self.fee.cast_signed(),
+            "reporting_category": category, "source": self.source,
+            "status": if now() >= self.available_on { "available" } else { "pending" }, "type": kind,
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! `/_control/…`: the controls over HTTP.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    CARD, Stripe,
+    refund::{PENDING_REASONS, STATUSES},
+    refusal::no_such,
+};
+use crate::{Answer, Call, books_json};
+
+/// The fields of a control request.
+struct Order(Value);
+
+impl Order {
+    fn text(&self, name: &str) -> &str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(Value::as_u64)
+    }
+
+    /// A switch, which is on if it is not given.
+    fn is(&self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or(true)
+    }
+}
+
+impl Stripe {
+    pub(super) fn control(&self, call: &Call) -> Answer {
+        let order = Order(serde_json::from_slice(&call.body).unwrap_or_default());
+        let session = order.text("session");
+        match call.path.trim_start_matches("/_control/") {
+            "pay" => {
+                let card = if order.text("card").is_empty() { CARD } else { order.text("card") };
+                let target = self.pay(session, card);
+                return made("location", target, "not open, or declined");
+            }
+            "finish" => self.finish(session, order.is("succeeds")),
+            "take_late" => self.take_late(session),
+            "falsify_amount" => self.falsify_amount(session, order.number("amount").unwrap_or_default()),
+            "refuse_next_session" => self.refuse_next_session(),
+            "forget_keys" => self.forget_keys(),
+            "events" => {
+                let times = order.number("times").unwrap_or(1);
+                self.send_events_to(order.text("url"), u32::try_from(times).unwrap_or(1));
+            }
+            "reverse_events" => self.reverse_events(order.is("reversed")),
+            "next_refund" => return self.order_next_refund(&order),
+            "refund_by_hand" => {
+                let reference = order.text("reference");
+                let Some(minor) = order.number("minor") else {
+                    self.refund_by_hand(reference);
+                    return Answer::ok(&json!({}));
+                };
+                return made("id", self.refund_part_by_hand(reference, minor), "Stripe refuses this refund");
+            }
+            "succeed_refund" => return done(self.succeed_refund(order.text("refund")), "the refund is not pending"),
+            "fail_refund" => self.fail_refund(order.text("refund")),
+            "books" => return books_json(&self.books()),
+            _ => return no_such("path", &call.path),
+        }
+        Answer::ok(&json!({}))
+    }
+
+    fn order_next_refund(&self, order: &Order) -> Answer {
+        let named = |name: &str, known: &[&'static str]| known.iter().copied().find(|it| *it == order.text(name));
+        match (named("status", &STATUSES), named("pending_reason", &PENDING_REASONS)) {
+            (Some("pending"), Some(reason)) => self.next_refund_waits(reason),
+            (Some(status), _) => self.next_refund_is(status),
+            (None, _) => {
+                return Answer::json(StatusCode::BAD_REQUEST, &json!({"error": "no such status of a refund"}));
+            }
+        }
+        Answer::ok(&json!({}))
+    }
+}
+
+/// What a control made, or a conflict with this reason.
+fn made(name: &str, value: Option<String>, problem: &str) -> Answer {
+    value.map_or_else(|| done(false, problem), |value| Answer::ok(&json!({name: value})))
+}
+
+/// Whether a control did something, or a conflict with this reason.
+fn done(did: bool, problem: &str) -> Answer {
+    match did {
+        true => Answer::ok(&json!({})),
+        false => Answer::json(StatusCode::CONFLICT, &json!({"error": problem})),
+    }
+}
