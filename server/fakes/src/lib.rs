@@ -49,13 +49,16 @@ pub struct Entry {
     pub refunded: u32,
     /// The money sent back, in minor units.
     pub refunded_minor: u64,
+    /// The money that disputes withdrew and did not reinstate, in minor units.
+    pub disputed_minor: u64,
 }
 
 /// The response with the books.
 fn books_json(books: &[Entry]) -> Answer {
     let entry = |entry: &Entry| {
         json!({"id": entry.id, "reference": entry.reference, "amountMinor": entry.amount_minor,
-            "taken": entry.taken, "refunded": entry.refunded, "refundedMinor": entry.refunded_minor})
+            "taken": entry.taken, "refunded": entry.refunded, "refundedMinor": entry.refunded_minor,
+            "disputedMinor": entry.disputed_minor})
     };
     Answer::ok(&books.iter().map(entry).collect())
 }

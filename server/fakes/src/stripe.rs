@@ -6,6 +6,7 @@
 mod balance;
 mod charge;
 mod control;
+mod dispute;
 mod events;
 mod expand;
 mod kind;
@@ -29,10 +30,12 @@ use serde_json::Value;
 
 pub use self::events::SignedEvent;
 pub use self::known::{
-    CARD, CHARGE_FEE_FIXED, CHARGE_FEE_PER_MILLE, DECLINED_CARD, SECRET_KEY, SLOW_CARD, WEBHOOK_SECRET, charge_fee,
+    CARD, CHARGE_FEE_FIXED, CHARGE_FEE_PER_MILLE, DECLINED_CARD, DISPUTE_FEE, DISPUTE_RESPONSE_TIME, SECRET_KEY,
+    SLOW_CARD, WEBHOOK_SECRET, charge_fee,
 };
 use self::{
     balance::Balance,
+    dispute::Dispute,
     events::{Events, Target},
     refund::{Beginning, Refund},
     refusal::{error, invalid_key, no_such, refused},
@@ -52,6 +55,8 @@ pub struct Stripe {
 struct State {
     sessions: BTreeMap<String, Session>,
     refunds: BTreeMap<String, Refund>,
+    disputes: Vec<Dispute>,
+    holds_withdrawals: bool,
     balance: Balance,
     next_refund: Beginning,
     refuses_session: bool,

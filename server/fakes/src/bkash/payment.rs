@@ -125,6 +125,7 @@ impl Payment {
             taken: self.taken,
             refunded: 0,
             refunded_minor: 0,
+            disputed_minor: 0,
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) enum Movement {
     Charge,
     Refund,
     RefundFailure,
+    Dispute,
+    DisputeReversal,
 }
 
 impl Movement {
@@ -42,6 +44,8 @@ impl Movement {
             Self::Charge => ["charge", "charge", "Stripe processing fees"],
             Self::Refund => ["refund", "refund", ""],
             Self::RefundFailure => ["refund_failure", "refund_failure", ""],
+            Self::Dispute => ["adjustment", "dispute", "Dispute fee"],
+            Self::DisputeReversal => ["adjustment", "dispute_reversal", ""],
         }
     }
 }

@@ -23,7 +23,7 @@ impl Charge {
         json!({
             "id": self.id, "object": "charge", "amount": session.amount, "amount_captured": session.amount,
             "amount_refunded": session.refunded, "balance_transaction": self.row, "captured": true,
-            "created": self.created, "currency": session.currency, "description": null, "disputed": false,
+            "created": self.created, "currency": session.currency, "description": null, "disputed": session.is_disputed,
             "failure_balance_transaction": null, "failure_code": null, "failure_message": null, "livemode": false,
             "metadata": session.intent_metadata, "paid": true, "payment_intent": session.intent,
             "payment_method_details": {"card": {"brand": "visa", "last4": "4242"}, "type": "card"},

@@ -59,10 +59,28 @@ impl Stripe {
             }
             "succeed_refund" => return done(self.succeed_refund(order.text("refund")), "the refund is not pending"),
             "fail_refund" => self.fail_refund(order.text("refund")),
+            "open_dispute" => return self.order_dispute(&order),
+            "hold_withdrawals" => self.hold_withdrawals(order.is("held")),
+            "withdraw" => return changed(self.withdraw(order.text("dispute"))),
+            "reinstate" => return changed(self.reinstate(order.text("dispute"))),
+            "escalate" => return changed(self.escalate(order.text("dispute"))),
+            "answer_dispute" => return changed(self.answer_dispute(order.text("dispute"))),
+            "close_dispute" => return changed(self.close_dispute(order.text("dispute"), order.is("won"))),
             "books" => return books_json(&self.books()),
             _ => return no_such("path", &call.path),
         }
         Answer::ok(&json!({}))
+    }
+
+    fn order_dispute(&self, order: &Order) -> Answer {
+        let reason = if order.text("reason").is_empty() { "fraudulent" } else { order.text("reason") };
+        let is_inquiry = order.0.get("inquiry").and_then(Value::as_bool).unwrap_or_default();
+        let minor = order.number("minor").unwrap_or_default();
+        made(
+            "id",
+            self.open_dispute(order.text("of"), minor, reason, is_inquiry),
+            "nothing is charged, or no such reason",
+        )
     }
 
     fn order_next_refund(&self, order: &Order) -> Answer {
@@ -81,6 +99,10 @@ impl Stripe {
 /// What a control made, or a conflict with this reason.
 fn made(name: &str, value: Option<String>, problem: &str) -> Answer {
     value.map_or_else(|| done(false, problem), |value| Answer::ok(&json!({name: value})))
+}
+
+fn changed(did: bool) -> Answer {
+    done(did, "no such dispute, or its status does not allow this")
 }
 
 /// Whether a control did something, or a conflict with this reason.

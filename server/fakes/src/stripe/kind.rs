@@ -7,11 +7,13 @@ pub(super) enum Kind {
     Intent,
     Charge,
     Refund,
+    Dispute,
     Row,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 5] = [Self::Session, Self::Intent, Self::Charge, Self::Refund, Self::Row];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Session, Self::Intent, Self::Charge, Self::Refund, Self::Dispute, Self::Row];
 
     /// The path of its objects, after `/v1/`.
     pub(super) const fn path(self) -> &'static str {
@@ -20,6 +22,7 @@ impl Kind {
             Self::Intent => "payment_intents",
             Self::Charge => "charges",
             Self::Refund => "refunds",
+            Self::Dispute => "disputes",
             Self::Row => "balance_transactions",
         }
     }
@@ -31,6 +34,7 @@ impl Kind {
             Self::Intent => "payment_intent",
             Self::Charge => "charge",
             Self::Refund => "refund",
+            Self::Dispute => "dispute",
             Self::Row => "balance transaction",
         }
     }
@@ -39,7 +43,7 @@ impl Kind {
     pub(super) const fn filters(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Session => Some(&["payment_intent", "status"]),
-            Self::Refund => Some(&["payment_intent", "charge"]),
+            Self::Refund | Self::Dispute => Some(&["payment_intent", "charge"]),
             Self::Intent | Self::Charge | Self::Row => None,
         }
     }
@@ -56,7 +60,8 @@ impl Kind {
                 ("failure_balance_transaction", &[Self::Row]),
                 ("payment_intent", &[Self::Intent]),
             ],
-            Self::Row => &[("source", &[Self::Charge, Self::Refund])],
+            Self::Dispute => &[("charge", &[Self::Charge]), ("payment_intent", &[Self::Intent])],
+            Self::Row => &[("source", &[Self::Charge, Self::Refund, Self::Dispute])],
         }
     }
 }

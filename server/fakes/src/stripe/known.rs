@@ -21,3 +21,8 @@ pub const CHARGE_FEE_FIXED: u64 = 30;
 pub const fn charge_fee(amount_minor: u64) -> u64 {
     (amount_minor * CHARGE_FEE_PER_MILLE + 500) / 1_000 + CHARGE_FEE_FIXED
 }
+
+/// The fee of a dispute that withdraws money, in minor units.
+pub const DISPUTE_FEE: u64 = 1_500;
+/// How long the merchant may answer a dispute, in seconds.
+pub const DISPUTE_RESPONSE_TIME: u64 = 9 * 24 * 3600;

@@ -42,6 +42,7 @@ impl State {
             Kind::Intent => self.sessions.values().find(|it| it.intent == id).map(Session::intent_json),
             Kind::Charge => self.charge_json(id),
             Kind::Refund => self.refunds.get(id).map(|refund| refund.json()),
+            Kind::Dispute => self.dispute_json(id),
             Kind::Row => self.balance.row(id),
         };
         found.ok_or_else(|| no_such(kind.name(), id))
@@ -60,6 +61,7 @@ impl State {
                 newest_first(self.sessions.values(), |it| it.number, |it| it.json(base_url))
             }
             Kind::Refund => newest_first(self.refunds.values(), |it| it.number, |it| it.json()),
+            Kind::Dispute => newest_first(self.disputes.iter(), |it| it.number, |it| it.json(&self.balance)),
             Kind::Intent | Kind::Charge | Kind::Row => Vec::new(),
         }
     }
@@ -71,9 +73,14 @@ impl State {
             "pi" => self.sessions.values().find(|it| it.intent == id).map(Session::intent_json),
             "ch" => self.charge_json(id),
             "re" => self.refunds.get(id).map(|refund| refund.json()),
+            "du" => self.dispute_json(id),
             "txn" => self.balance.row(id),
             _ => None,
         }
+    }
+
+    fn dispute_json(&self, id: &str) -> Option<Value> {
+        self.disputes.iter().find(|dispute| dispute.is(id)).map(|dispute| dispute.json(&self.balance))
     }
 
     fn charge_json(&self, id: &str) -> Option<Value> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     State, Stripe,
     balance::Movement,
+    dispute::Dispute,
     refusal::{invalid, no_such, refuse_unknown, refused},
     session::{METADATA, Session, metadata},
 };
@@ -119,8 +120,8 @@ impl Stripe {
 impl State {
     /// Creates a refund.
     pub(super) fn refund(&mut self, form: &Form) -> Result<Value, Answer> {
-        let Self { sessions, refunds, balance, events, next_refund, .. } = self;
-        let mut refund = Refund::new(form, refunds.len() as u64, *next_refund, sessions)?;
+        let Self { sessions, refunds, disputes, balance, events, next_refund, .. } = self;
+        let mut refund = Refund::new(form, refunds.len() as u64, *next_refund, sessions, disputes)?;
         *next_refund = Beginning::default();
         let Some(session) = sessions.get_mut(&refund.session) else { return Ok(Value::Null) };
         if refund.moves_money() {
@@ -158,6 +159,7 @@ impl Refund {
         number: u64,
         Beginning { status, pending_reason }: Beginning,
         sessions: &BTreeMap<String, Session>,
+        disputes: &[Dispute],
     ) -> Result<Self, Answer> {
         refuse_unknown(form.keys(), &["payment_intent", "charge", "amount", "reason", METADATA])?;
         let known = ["duplicate", "fraudulent", "requested_by_customer"];
@@ -170,6 +172,10 @@ impl Refund {
             let message = "This PaymentIntent does not have a successful charge to refund.";
             return Err(refused(Some("payment_intent_unexpected_state"), message, None));
         };
+        if disputes.iter().any(|dispute| dispute.forbids_refund_of(&charge.id)) {
+            let message = format!("Charge {} has been charged back; cannot issue a refund.", charge.id);
+            return Err(refused(Some("charge_disputed"), &message, None));
+        }
         let left = session.amount - session.refunded;
         let amount = form.get("amount").map_or(Ok(left), |text| text.parse());
         let amount = amount.map_err(|_| invalid("amount", "Invalid integer."))?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
+    State,
     charge::Charge,
     known::CARD,
     refusal::{invalid, refuse_unknown, refused},
@@ -48,6 +49,9 @@ pub(super) struct Session {
     /// The refunded money, in minor units; `refunds` counts its refunds.
     pub(super) refunded: u64,
     pub(super) refunds: u32,
+    /// The money that disputes hold, in minor units, and whether the charge was ever disputed.
+    pub(super) disputed: u64,
+    pub(super) is_disputed: bool,
     pub(super) number: u64,
 }
 
@@ -109,8 +113,16 @@ impl Session {
             charge: None,
             refunded: 0,
             refunds: 0,
+            disputed: 0,
+            is_disputed: false,
             number,
         })
+    }
+
+    /// Whether it is charged, and this is its id, its payment intent, its charge or its reference.
+    fn is_charged_as(&self, id: &str) -> bool {
+        let charge = self.charge.as_ref();
+        charge.is_some_and(|charge| self.id == id || self.intent == id || charge.id == id || self.is_of(id))
     }
 
     /// Whether the merchant gave the session this reference.
@@ -197,6 +209,7 @@ impl Session {
             taken: self.taken,
             refunded: self.refunds,
             refunded_minor: self.refunded,
+            disputed_minor: self.disputed,
         }
     }
 
@@ -226,6 +239,13 @@ impl Session {
             "success_url": self.success_url,
             "url": if is_open { json!(format!("{base_url}/pay/{}", self.id)) } else { Value::Null },
         })
+    }
+}
+
+impl State {
+    /// The charged session with this id, payment intent, charge or reference.
+    pub(super) fn charged(&self, id: &str) -> Option<String> {
+        self.sessions.values().find(|session| session.is_charged_as(id)).map(|session| session.id.clone())
     }
 }
 

@@ -142,6 +142,20 @@ def cards():
     assert [it.amount for it in every] == [5, 4, 3, 2, 1, 1250]
     found = stripe.checkout.Session.list(payment_intent=intent.id)
     assert [it.id for it in found.data] == [session.id]
+    opened = control(STRIPE_URL, "open_dispute", {"of": intent.id, "minor": 700})["id"]
+    assert event("charge.dispute.created").data.object.id == opened
+    assert event("charge.dispute.funds_withdrawn").data.object.status == "needs_response"
+    try:
+        stripe.Refund.create(payment_intent=intent.id, amount=1)
+        raise SystemExit("a disputed charge was refunded")
+    except stripe.InvalidRequestError as error:
+        assert error.code == "charge_disputed", error.code
+    control(STRIPE_URL, "close_dispute", {"dispute": opened, "won": True})
+    event("charge.dispute.closed")
+    assert event("charge.dispute.funds_reinstated").data.object.status == "won"
+    dispute = stripe.Dispute.retrieve(opened)
+    assert [it.net for it in dispute.balance_transactions] == [-700 - 1500, 700]
+    assert [it.id for it in stripe.Dispute.list(charge=dispute.charge).auto_paging_iter()] == [opened]
     other = stripe.checkout.Session.create(**order)
     assert stripe.checkout.Session.expire(other.id).status == "expired"
     event("checkout.session.expired")
