@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{known::charge_fee, session::Session};
-use crate::{now, token};
+use super::{State, Stripe, known::charge_fee, session::Session};
+use crate::{lock, now, token};
 
 /// How long the money of a charge is pending, in seconds.
 const PENDING: u64 = 2 * 24 * 3600;
@@ -12,6 +12,7 @@ const PENDING: u64 = 2 * 24 * 3600;
 #[derive(Debug, Default)]
 pub(super) struct Balance {
     rows: Vec<Row>,
+    has_late_fees: bool,
 }
 
 /// A balance transaction.
@@ -50,15 +51,44 @@ impl Movement {
     }
 }
 
+impl Stripe {
+    /// Makes the balance transactions of charges, and so their fees, unknown until [`make_fee_known`](Self::make_fee_known).
+    pub fn delay_fees(&self, are_late: bool) {
+        lock(&self.state).balance.has_late_fees = are_late;
+    }
+
+    /// Makes the fee of a charge known. `of` is the id of the session, the payment intent or the charge, or the reference.
+    /// Returns whether the fee was unknown.
+    pub fn make_fee_known(&self, of: &str) -> bool {
+        let mut state = lock(&self.state);
+        let Some(session) = state.charged(of) else { return false };
+        let State { sessions, balance, events, .. } = &mut *state;
+        let Some(session) = sessions.get_mut(&session) else { return false };
+        let is_booked = balance.book_known_charge(session);
+        if is_booked {
+            events.send("charge.updated", &session.charge_json());
+        }
+        is_booked
+    }
+}
+
 impl Balance {
-    /// Books the charge of a session, unless it is booked.
+    /// Books the charge of a session, unless it is booked or its fee comes later.
     pub(super) fn book_charge(&mut self, session: &mut Session) {
-        let Some(charge) = session.charge.as_ref().filter(|charge| charge.row.is_none()) else { return };
+        if !self.has_late_fees {
+            self.book_known_charge(session);
+        }
+    }
+
+    /// Books the charge of a session. Returns whether it was not booked yet.
+    fn book_known_charge(&mut self, session: &mut Session) -> bool {
+        let Some(charge) = session.charge.as_ref().filter(|charge| charge.row.is_none()) else { return false };
         let (amount, source) = (session.amount, charge.id.clone());
         let row = self.book(session, Movement::Charge, &source, amount.cast_signed(), charge_fee(amount));
         if let Some(charge) = &mut session.charge {
             charge.row = Some(row);
         }
+        true
     }
 
     /// Books a movement of money of a session's charge. Returns the id of its balance transaction.
@@ -84,6 +114,11 @@ impl Balance {
             available_on: now().max(charged + PENDING),
         });
         id
+    }
+
+    /// All balance transactions, newest first.
+    pub(super) fn newest_first(&self) -> Vec<Value> {
+        self.rows.iter().rev().map(Row::json).collect()
     }
 
     /// The balance transaction with this id.

@@ -66,6 +66,10 @@ impl Stripe {
             "escalate" => return changed(self.escalate(order.text("dispute"))),
             "answer_dispute" => return changed(self.answer_dispute(order.text("dispute"))),
             "close_dispute" => return changed(self.close_dispute(order.text("dispute"), order.is("won"))),
+            "delay_fees" => self.delay_fees(order.is("late")),
+            "make_fee_known" => {
+                return done(self.make_fee_known(order.text("of")), "no such charge with an unknown fee");
+            }
             "books" => return books_json(&self.books()),
             _ => return no_such("path", &call.path),
         }

@@ -44,7 +44,8 @@ impl Kind {
         match self {
             Self::Session => Some(&["payment_intent", "status"]),
             Self::Refund | Self::Dispute => Some(&["payment_intent", "charge"]),
-            Self::Intent | Self::Charge | Self::Row => None,
+            Self::Row => Some(&["source", "type", "currency"]),
+            Self::Intent | Self::Charge => None,
         }
     }
 

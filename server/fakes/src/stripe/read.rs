@@ -62,7 +62,8 @@ impl State {
             }
             Kind::Refund => newest_first(self.refunds.values(), |it| it.number, |it| it.json()),
             Kind::Dispute => newest_first(self.disputes.iter(), |it| it.number, |it| it.json(&self.balance)),
-            Kind::Intent | Kind::Charge | Kind::Row => Vec::new(),
+            Kind::Row => self.balance.newest_first(),
+            Kind::Intent | Kind::Charge => Vec::new(),
         }
     }
 

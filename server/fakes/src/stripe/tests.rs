@@ -1,5 +1,6 @@
 //! Tests of the fake without sockets.
 
+mod balance;
 mod disputes;
 mod lists;
 mod payments;
