@@ -12,6 +12,7 @@ mod expand;
 mod kind;
 mod known;
 mod page;
+mod payout;
 mod read;
 mod refund;
 mod refusal;
@@ -37,6 +38,7 @@ use self::{
     balance::Balance,
     dispute::Dispute,
     events::{Events, Target},
+    payout::Payout,
     refund::{Beginning, Refund},
     refusal::{error, invalid_key, no_such, refused},
     replays::{Replays, other_parameters},
@@ -57,6 +59,7 @@ struct State {
     refunds: BTreeMap<String, Refund>,
     disputes: Vec<Dispute>,
     holds_withdrawals: bool,
+    payouts: Vec<Payout>,
     balance: Balance,
     next_refund: Beginning,
     refuses_session: bool,

@@ -26,6 +26,16 @@ pub(super) struct Row {
     currency: String,
     created: u64,
     available_on: u64,
+    /// The payout that holds it.
+    payout: Option<String>,
+}
+
+/// The money of a payout.
+pub(super) struct PaidOut {
+    pub(super) amount: i64,
+    pub(super) currency: String,
+    /// The balance transaction of the payout itself.
+    pub(super) row: String,
 }
 
 /// Why money moved.
@@ -36,6 +46,7 @@ pub(super) enum Movement {
     RefundFailure,
     Dispute,
     DisputeReversal,
+    Payout,
 }
 
 impl Movement {
@@ -47,6 +58,7 @@ impl Movement {
             Self::RefundFailure => ["refund_failure", "refund_failure", ""],
             Self::Dispute => ["adjustment", "dispute", "Dispute fee"],
             Self::DisputeReversal => ["adjustment", "dispute_reversal", ""],
+            Self::Payout => ["payout", "payout", ""],
         }
     }
 }
@@ -101,24 +113,65 @@ impl Balance {
         fee: u64,
     ) -> String {
         let charged = session.charge.as_ref().map_or(0, |charge| charge.created);
-        let id = token("txn_", self.rows.len() as u64, "balance transaction");
-        self.rows.push(Row {
-            id: id.clone(),
+        let created = now();
+        self.add(Row {
+            id: String::new(),
             movement,
             source: source.to_owned(),
             amount,
             fee,
             currency: session.currency.clone(),
-            created: now(),
+            created,
             // Money of a charge does not become available before the charge.
-            available_on: now().max(charged + PENDING),
-        });
+            available_on: created.max(charged + PENDING),
+            payout: None,
+        })
+    }
+
+    fn add(&mut self, row: Row) -> String {
+        let id = token("txn_", self.rows.len() as u64, "balance transaction");
+        self.rows.push(Row { id: id.clone(), ..row });
         id
     }
 
-    /// All balance transactions, newest first.
-    pub(super) fn newest_first(&self) -> Vec<Value> {
-        self.rows.iter().rev().map(Row::json).collect()
+    /// Makes all pending money available.
+    pub(super) fn make_available(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.available_on = row.available_on.min(now()));
+    }
+
+    /// Puts the available money of the first currency that has any into a payout.
+    pub(super) fn pay_out(&mut self, payout: &str) -> Option<PaidOut> {
+        let is_free = |row: &Row| row.payout.is_none() && row.is_available();
+        let mut sums: Vec<(&String, i64)> = Vec::new();
+        for row in self.rows.iter().filter(|row| is_free(row)) {
+            match sums.iter_mut().find(|(currency, _)| *currency == &row.currency) {
+                Some((_, sum)) => *sum += row.net(),
+                None => sums.push((&row.currency, row.net())),
+            }
+        }
+        let (currency, amount) = sums.into_iter().find(|(_, sum)| *sum > 0)?;
+        let currency = currency.clone();
+        for row in self.rows.iter_mut().filter(|row| is_free(row) && row.currency == currency) {
+            row.payout = Some(payout.to_owned());
+        }
+        let row = self.add(Row {
+            id: String::new(),
+            movement: Movement::Payout,
+            source: payout.to_owned(),
+            amount: -amount,
+            fee: 0,
+            currency: currency.clone(),
+            created: now(),
+            available_on: now(),
+            payout: Some(payout.to_owned()),
+        });
+        Some(PaidOut { amount, currency, row })
+    }
+
+    /// All balance transactions, or those of a payout, newest first.
+    pub(super) fn newest_first(&self, payout: Option<&String>) -> Vec<Value> {
+        let is_of = |row: &&Row| payout.is_none() || row.payout.as_ref() == payout;
+        self.rows.iter().rev().filter(is_of).map(Row::json).collect()
     }
 
     /// The balance transaction with this id.
@@ -128,6 +181,14 @@ impl Balance {
 }
 
 impl Row {
+    const fn net(&self) -> i64 {
+        self.amount - self.fee.cast_signed()
+    }
+
+    fn is_available(&self) -> bool {
+        now() >= self.available_on
+    }
+
     fn json(&self) -> Value {
         let [kind, category, fee_description] = self.movement.words();
         let mut fees = Vec::new();
@@ -138,9 +199,9 @@ impl Row {
         json!({
             "id": self.id, "object": "balance_transaction", "amount": self.amount, "available_on": self.available_on,
             "balance_type": "payments", "created": self.created, "currency": self.currency, "description": null,
-            "exchange_rate": null, "fee": self.fee, "fee_details": fees, "net": self.amount - self.fee.cast_signed(),
+            "exchange_rate": null, "fee": self.fee, "fee_details": fees, "net": self.net(),
             "reporting_category": category, "source": self.source,
-            "status": if now() >= self.available_on { "available" } else { "pending" }, "type": kind,
+            "status": if self.is_available() { "available" } else { "pending" }, "type": kind,
         })
     }
 }

@@ -7,6 +7,7 @@ use super::{
     CARD, Stripe,
     refund::{PENDING_REASONS, STATUSES},
     refusal::no_such,
+    session::LARGEST,
 };
 use crate::{Answer, Call, books_json};
 
@@ -40,7 +41,7 @@ impl Stripe {
             }
             "finish" => self.finish(session, order.is("succeeds")),
             "take_late" => self.take_late(session),
-            "falsify_amount" => self.falsify_amount(session, order.number("amount").unwrap_or_default()),
+            "falsify_amount" => self.falsify_amount(session, order.number("amount").unwrap_or_default().min(LARGEST)),
             "refuse_next_session" => self.refuse_next_session(),
             "forget_keys" => self.forget_keys(),
             "events" => {
@@ -70,6 +71,8 @@ impl Stripe {
             "make_fee_known" => {
                 return done(self.make_fee_known(order.text("of")), "no such charge with an unknown fee");
             }
+            "make_available" => self.make_available(),
+            "pay_out" => return made("id", self.pay_out(), "no money is available"),
             "books" => return books_json(&self.books()),
             _ => return no_such("path", &call.path),
         }

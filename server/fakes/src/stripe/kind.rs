@@ -9,11 +9,12 @@ pub(super) enum Kind {
     Refund,
     Dispute,
     Row,
+    Payout,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Session, Self::Intent, Self::Charge, Self::Refund, Self::Dispute, Self::Row];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Session, Self::Intent, Self::Charge, Self::Refund, Self::Dispute, Self::Row, Self::Payout];
 
     /// The path of its objects, after `/v1/`.
     pub(super) const fn path(self) -> &'static str {
@@ -24,6 +25,7 @@ impl Kind {
             Self::Refund => "refunds",
             Self::Dispute => "disputes",
             Self::Row => "balance_transactions",
+            Self::Payout => "payouts",
         }
     }
 
@@ -36,6 +38,7 @@ impl Kind {
             Self::Refund => "refund",
             Self::Dispute => "dispute",
             Self::Row => "balance transaction",
+            Self::Payout => "payout",
         }
     }
 
@@ -45,6 +48,7 @@ impl Kind {
             Self::Session => Some(&["payment_intent", "status"]),
             Self::Refund | Self::Dispute => Some(&["payment_intent", "charge"]),
             Self::Row => Some(&["source", "type", "currency"]),
+            Self::Payout => Some(&["status"]),
             Self::Intent | Self::Charge => None,
         }
     }
@@ -62,7 +66,8 @@ impl Kind {
                 ("payment_intent", &[Self::Intent]),
             ],
             Self::Dispute => &[("charge", &[Self::Charge]), ("payment_intent", &[Self::Intent])],
-            Self::Row => &[("source", &[Self::Charge, Self::Refund, Self::Dispute])],
+            Self::Row => &[("source", &[Self::Charge, Self::Refund, Self::Dispute, Self::Payout])],
+            Self::Payout => &[("balance_transaction", &[Self::Row])],
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     expand::{expand, is_expand},
     kind::Kind,
     page::{PARAMETERS, page},
+    payout::Payout,
     refusal::{no_such, refuse_unknown},
     session::Session,
 };
@@ -44,17 +45,23 @@ impl State {
             Kind::Refund => self.refunds.get(id).map(|refund| refund.json()),
             Kind::Dispute => self.dispute_json(id),
             Kind::Row => self.balance.row(id),
+            Kind::Payout => self.payout_json(id),
         };
         found.ok_or_else(|| no_such(kind.name(), id))
     }
 
     fn list(&mut self, kind: Kind, query: &Form, base_url: &str) -> Result<Value, Answer> {
         let filters = kind.filters().ok_or_else(|| no_such("path", kind.path()))?;
-        refuse_unknown_but_expand(query, &[&PARAMETERS[..], filters].concat())?;
-        page(kind, self.newest_first(kind, base_url), query)
+        // Balance transactions do not show their payout.
+        let payout = if kind == Kind::Row { &["payout"][..] } else { &[] };
+        refuse_unknown_but_expand(query, &[&PARAMETERS[..], filters, payout].concat())?;
+        if let Some(payout) = query.get("payout") {
+            self.payouts.iter().find(|it| it.id == *payout).ok_or_else(|| no_such("payout", payout))?;
+        }
+        page(kind, self.newest_first(kind, query, base_url), query)
     }
 
-    fn newest_first(&mut self, kind: Kind, base_url: &str) -> Vec<Value> {
+    fn newest_first(&mut self, kind: Kind, query: &Form, base_url: &str) -> Vec<Value> {
         match kind {
             Kind::Session => {
                 self.sessions.values_mut().for_each(Session::expire_if_due);
@@ -62,7 +69,8 @@ impl State {
             }
             Kind::Refund => newest_first(self.refunds.values(), |it| it.number, |it| it.json()),
             Kind::Dispute => newest_first(self.disputes.iter(), |it| it.number, |it| it.json(&self.balance)),
-            Kind::Row => self.balance.newest_first(),
+            Kind::Row => self.balance.newest_first(query.get("payout")),
+            Kind::Payout => newest_first(self.payouts.iter(), |it| it.number, Payout::json),
             Kind::Intent | Kind::Charge => Vec::new(),
         }
     }
@@ -75,6 +83,7 @@ impl State {
             "ch" => self.charge_json(id),
             "re" => self.refunds.get(id).map(|refund| refund.json()),
             "du" => self.dispute_json(id),
+            "po" => self.payout_json(id),
             "txn" => self.balance.row(id),
             _ => None,
         }
@@ -82,6 +91,10 @@ impl State {
 
     fn dispute_json(&self, id: &str) -> Option<Value> {
         self.disputes.iter().find(|dispute| dispute.is(id)).map(|dispute| dispute.json(&self.balance))
+    }
+
+    fn payout_json(&self, id: &str) -> Option<Value> {
+        self.payouts.iter().find(|payout| payout.id == id).map(Payout::json)
     }
 
     fn charge_json(&self, id: &str) -> Option<Value> {

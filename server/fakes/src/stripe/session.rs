@@ -14,6 +14,8 @@ use crate::{Answer, Entry, Form, escaped, now, token};
 
 /// The smallest charge, in cents.
 const SMALLEST: u64 = 50;
+/// The largest amount, in cents.
+pub(super) const LARGEST: u64 = 99_999_999;
 
 const NAME: &str = "line_items[0][price_data][product_data][name]";
 const CURRENCY: &str = "line_items[0][price_data][currency]";
@@ -70,7 +72,7 @@ impl Session {
         let (Some(unit), Some(quantity)) = (number_in(UNIT_AMOUNT), number_in(QUANTITY)) else {
             return Err(invalid("line_items", "Invalid integer."));
         };
-        let Some(amount) = unit.checked_mul(quantity).filter(|amount| *amount <= 99_999_999) else {
+        let Some(amount) = unit.checked_mul(quantity).filter(|amount| *amount <= LARGEST) else {
             return Err(refused(Some("amount_too_large"), "Amount must be no more than $999,999.99", None));
         };
         if amount < SMALLEST {

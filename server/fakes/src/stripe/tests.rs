@@ -4,6 +4,7 @@ mod balance;
 mod disputes;
 mod lists;
 mod payments;
+mod payouts;
 mod refunds;
 
 use std::sync::Arc;

@@ -156,6 +156,21 @@ def cards():
     dispute = stripe.Dispute.retrieve(opened)
     assert [it.net for it in dispute.balance_transactions] == [-700 - 1500, 700]
     assert [it.id for it in stripe.Dispute.list(charge=dispute.charge).auto_paging_iter()] == [opened]
+    # The dispute's fee is more than is left, so another customer has to pay.
+    control(STRIPE_URL, "pay", {"session": stripe.checkout.Session.create(**order).id})
+    event("checkout.session.completed")
+    control(STRIPE_URL, "make_available", {})
+    paid_out = control(STRIPE_URL, "pay_out", {})["id"]
+    assert event("payout.created").data.object.id == paid_out
+    event("payout.paid")
+    assert event("payout.reconciliation_completed").data.object.reconciliation_status == "completed"
+    rows = stripe.BalanceTransaction.list(payout=paid_out, limit=3, expand=["data.source"])
+    rows = list(rows.auto_paging_iter())
+    assert sum(row.net for row in rows) == 0 and rows[0].source.id == paid_out
+    kinds = {row.reporting_category for row in rows}
+    assert kinds == {"payout", "charge", "refund", "refund_failure", "dispute", "dispute_reversal"}, kinds
+    assert stripe.Payout.retrieve(paid_out).amount == sum(row.net for row in rows[1:])
+    assert [it.id for it in stripe.Payout.list().data] == [paid_out]
     other = stripe.checkout.Session.create(**order)
     assert stripe.checkout.Session.expire(other.id).status == "expired"
     event("checkout.session.expired")

@@ -1,7 +1,11 @@
 //! What the customer's bank and the merchant do about a dispute.
 
 use super::{
-    super::{State, Stripe, balance::Balance, session::Session},
+    super::{
+        State, Stripe,
+        balance::Balance,
+        session::{LARGEST, Session},
+    },
     Dispute, Status,
 };
 use crate::lock;
@@ -21,8 +25,8 @@ impl Stripe {
         let session = state.charged(of)?;
         let State { sessions, disputes, balance, events, holds_withdrawals, .. } = &mut *state;
         let session = sessions.get_mut(&session)?;
-        let amount = if minor == 0 { session.amount - session.refunded } else { minor };
-        if amount == 0 {
+        let amount = if minor == 0 { session.amount.saturating_sub(session.refunded) } else { minor };
+        if amount == 0 || amount > LARGEST {
             return None;
         }
         let mut dispute = Dispute::new(session, amount, reason, is_inquiry, disputes.len() as u64)?;
