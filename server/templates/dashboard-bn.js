@@ -104,6 +104,7 @@ window.consoleBangla = {
   "The server asked the gateway for a refund.": "সার্ভার গেটওয়েকে টাকা ফেরত দিতে বলেছে।",
   "The gateway refused a refund.": "গেটওয়ে টাকা ফেরত দিতে রাজি হয়নি।",
   "Money was given back.": "টাকা ফেরত দেওয়া হয়েছে।",
+  "A refund failed, and the payment has its money again.": "একটি ফেরত ব্যর্থ হয়েছে, টাকা আবার পেমেন্টে আছে।",
   "The operator sent a refund's money.": "অপারেটর ফেরতের টাকা পাঠিয়েছেন।",
   "The gateway's answer contradicts the payment.": "গেটওয়ের উত্তর পেমেন্টের সঙ্গে মেলে না।",
   "The operator decided.": "অপারেটর সিদ্ধান্ত দিয়েছেন।",
@@ -264,4 +265,5 @@ window.consoleBangla = {
   "fee": "ফি",
   "refund": "ফেরত",
   "fee_returned": "ফি ফেরত",
+  "refund_failed": "ফেরত ব্যর্থ",
 };

@@ -15,13 +15,14 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
     refund_requested: t("The server asked the gateway for a refund."),
     refund_refused: t("The gateway refused a refund."),
     refunded: t("Money was given back."),
+    refund_failed: t("A refund failed, and the payment has its money again."),
     refund_settled: t("The operator sent a refund's money."),
     review_requested: t("The gateway's answer contradicts the payment."),
     review_resolved: t("The operator decided."),
     event: t("An event for webhook endpoints."),
   };
   // The server's sentence says why.
-  const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_settled", "review_requested"];
+  const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_failed", "refund_settled", "review_requested"];
 
   // How payments end without money.
   const UNPAID = ["failed", "cancelled", "expired"];

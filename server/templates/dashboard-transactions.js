@@ -25,7 +25,7 @@ window.transactionsView = ({ t, word, h, ask, key, say, show, field, choice, tab
         h("td", {}, word(it.kind)),
         h("td", { class: "amount" }, signed(it.amount, it.currency)),
         h("td", { class: "amount" }, signed(it.balance, it.currency)),
-        h("td", {}, h("a", { href: "#/payments/" + encodeURIComponent(it.paymentId), translate: "no" }, it.paymentId)),
+        h("td", {}, it.paymentId && h("a", { href: "#/payments/" + encodeURIComponent(it.paymentId), translate: "no" }, it.paymentId)),
         h("td", { class: "when" }, when(it.createdAt)))), asked.currency || asked.from || asked.until,
         t("What payments, fees and refunds add to your balance or take from it appears here, once a payment is paid.")),
       steps(!asked.after, () => to({}), page.hasMore, () => to({ after: page.next })));

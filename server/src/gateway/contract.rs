@@ -1,13 +1,13 @@
 //! The interface of all gateways.
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentMethod, SimulateOutcome, Timestamp};
+use payments_core::{Amount, Payment, PaymentId, PaymentMethod, SimulateOutcome, Timestamp};
 
 use super::{
     answer::{FinalRejection, Rejection},
     error::GatewayError,
 };
-use crate::domain::{GatewayAttempt, GatewayName};
+use crate::domain::{GatewayAttempt, GatewayName, GatewayRefund};
 
 /// The amounts that a gateway takes in its currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub enum CaptureOutcome {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefundOutcome {
-    /// The money goes back, now or later.
-    Made,
+    /// The money goes back, now or later: in the amount that the gateway reports.
+    Made(GatewayRefund),
     /// This refund sends no money back.
     Rejected(FinalRejection),
 }
@@ -122,6 +122,23 @@ pub trait Gateway: Send + Sync {
         let what = "a person sends its refunds by hand".to_owned();
         Err(GatewayError::Unanswered { gateway: self.name(), what, was_sent: false })
     }
+    /// All refunds of a paid attempt, whoever made them.
+    async fn refunds(&self, _attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
+        Ok(Vec::new())
+    }
+    /// A part of the list of all refunds made since a time, strictly after the refund `after`.
+    async fn refunds_since(&self, _since: Timestamp, _after: Option<&str>) -> Result<RefundPage, GatewayError> {
+        Ok(RefundPage::default())
+    }
+}
+
+/// A part of the list of a gateway's refunds, newest first.
+#[derive(Debug, Default)]
+pub struct RefundPage {
+    /// Each refund, and its payment if the gateway names one of this server.
+    pub refunds: Vec<(Option<PaymentId>, GatewayRefund)>,
+    /// The last refund, if the list goes on after it.
+    pub next: Option<String>,
 }
 
 #[derive(Debug)]

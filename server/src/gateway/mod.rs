@@ -47,7 +47,7 @@ pub use credentials::{CREDENTIALS, Credentials};
 pub use error::{GatewayError, GatewaySetupError};
 pub use probe::{Probe, probe};
 pub use proxy::GatewayProxy;
-pub use stripe::{EventError, FailedRefund, Stripe, StripeEvent};
+pub use stripe::{EventError, EventSubject, PaymentOf, Stripe, StripeEvent};
 
 /// The gateway of live payments in a currency, and the amounts that it takes.
 const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {

@@ -18,22 +18,23 @@ use webhook_verify::{
     replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
 };
 
+pub use self::event::{EventSubject, PaymentOf};
 use self::{
     error::{ErrorResponse, StripeError},
-    refund::{RefundList, RefundState, StripeRefund},
+    refund::StripeRefund,
     session::{PaymentIntent, Session},
 };
-pub use self::{event::EventAbout, refund::FailedRefund};
 use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
     contract::{
-        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
+        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundPage, RefundRequest,
+        RefundWay,
     },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
-use crate::domain::{GatewayAttempt, GatewayName};
+use crate::domain::{GatewayAttempt, GatewayName, GatewayRefund};
 
 /// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
 pub(super) const LIMITS: AmountLimits =
@@ -44,8 +45,6 @@ const MIN_SESSION_SECONDS: u64 = 31 * 60;
 const MAX_SESSION_SECONDS: u64 = 24 * 60 * 60 - 60;
 /// How many event ids are remembered to detect duplicates.
 const REMEMBERED_EVENTS: usize = 10_000;
-/// How many pages of a payment's refunds are read to find one refund.
-const REFUND_PAGES: usize = 10;
 
 pub struct Stripe {
     client: GatewayClient,
@@ -148,46 +147,6 @@ impl Stripe {
         }
     }
 
-    /// Finds a refund of a payment intent by this server's id of the refund.
-    async fn refund_of(&self, intent: &str, id: &str) -> Result<Option<About<StripeRefund>>, GatewayError> {
-        let mut after = String::new();
-        for _ in 0..REFUND_PAGES {
-            let query = url::form_urlencoded::Serializer::new(String::new())
-                .extend_pairs([("payment_intent", intent), ("limit", "100")])
-                .extend_pairs((!after.is_empty()).then_some(("starting_after", &after)))
-                .finish();
-            let list = self.client.http.get(self.url(&format!("refunds?{query}")));
-            let listed = self.call("list refunds", list).await?;
-            let RefundList { data, has_more } = listed.map_err(|error| self.client.unanswered(&error.to_string()))?;
-            after = data.last().map(|refund| refund.id.clone()).unwrap_or_default();
-            match data.into_iter().find_map(|refund| About::new(refund, id)) {
-                None if has_more => {}
-                known => return Ok(known),
-            }
-        }
-        Err(self.client.unanswered("the payment has more refunds than this server reads"))
-    }
-
-    /// The outcome of a refund, by its present state.
-    fn outcome(&self, refund: &About<StripeRefund>) -> Result<RefundOutcome, GatewayError> {
-        match refund.state() {
-            RefundState::Accepted => Ok(RefundOutcome::Made),
-            RefundState::Failed => {
-                let what = format!("refund {} is {}; the money was not sent back", refund.id, refund.status());
-                Ok(RefundOutcome::Rejected(refund.final_rejection(self.client.rejection("refund_failed", what))))
-            }
-            RefundState::Unknown => {
-                Err(self.client.unanswered(&format!("refund {} is {}", refund.id, refund.status())))
-            }
-        }
-    }
-
-    /// Queries a refund, and returns it if it failed.
-    pub async fn failed_refund(&self, id: &str) -> Result<Option<FailedRefund>, GatewayError> {
-        let refund = self.retrieve::<StripeRefund>("retrieve refund", "refunds", id).await?;
-        Ok(refund.failed())
-    }
-
     /// Refuses a signature header that is malformed or whose time is not now: it fits no body.
     pub fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventError> {
         match self.events.verify_at(signature, b"", now.as_unix_seconds()) {
@@ -200,22 +159,22 @@ impl Stripe {
     /// is a duplicate.
     pub fn event(&self, signature: &[u8], body: &[u8], now: Timestamp) -> Result<Option<StripeEvent<'_>>, EventError> {
         let verified = self.events.verify_at(signature, body, now.as_unix_seconds())?;
-        let Some(about) = EventAbout::read(verified.body()) else {
-            tracing::debug!("a Stripe event is not about a payment of this server");
+        let Some(subject) = event::subject_of(verified.body()) else {
+            tracing::debug!("a Stripe event is about nothing of this server");
             return Ok(None);
         };
         Ok(match self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds()) {
-            Ok(Claim::New(claimed)) => Some(StripeEvent { about, claimed: Some(claimed) }),
+            Ok(Claim::New(claimed)) => Some(StripeEvent { subject, claimed: Some(claimed) }),
             Ok(Claim::Done | Claim::InProgress) => None,
             // With too many remembered events, accept a duplicate: an extra query does no harm.
-            Err(_) => Some(StripeEvent { about, claimed: None }),
+            Err(_) => Some(StripeEvent { subject, claimed: None }),
         })
     }
 }
 
-/// A verified event. First query its payment, then commit its claim.
+/// A verified event. First ask about its subject, then commit its claim.
 pub struct StripeEvent<'s> {
-    pub about: EventAbout,
+    pub subject: EventSubject,
     /// The claim on the event. If it is dropped uncommitted, the event may be processed again. `None` if too many events are
     /// remembered.
     pub claimed: Option<Claimed<'s, MemoryClaims>>,
@@ -252,6 +211,8 @@ impl Gateway for Stripe {
             ("mode", "payment"),
             ("client_reference_id", payment.id.as_str()),
             ("metadata[payment_id]", payment.id.as_str()),
+            // Charges and lists of refunds then name the payment too.
+            ("payment_intent_data[metadata][payment_id]", payment.id.as_str()),
             ("expires_at", &expires_at.to_string()),
             ("line_items[0][quantity]", "1"),
             ("line_items[0][price_data][currency]", &payment.currency.code().to_ascii_lowercase()),
@@ -339,6 +300,16 @@ impl Gateway for Stripe {
             Some(known) => self.outcome(&known),
             None => Ok(RefundOutcome::Rejected(error.final_rejection(self.rejection(&error)))),
         }
+    }
+
+    async fn refunds(&self, attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
+        let Some(intent) = &attempt.transaction else { return Ok(Vec::new()) };
+        let refunds = self.refunds_of(intent).await?;
+        Ok(refunds.iter().filter_map(StripeRefund::read).collect())
+    }
+
+    async fn refunds_since(&self, since: Timestamp, after: Option<&str>) -> Result<RefundPage, GatewayError> {
+        self.refund_page(since, after).await
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The workers of the lasting service. They run until they are cancelled.
-pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 9] {
+pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 10] {
     let [expiry, request_log, held_up, dispatching, fan_out, retries] = of_sandbox(service, dispatcher, metrics);
     [
         expiry,
@@ -19,6 +19,7 @@ pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metric
         Box::pin(Arc::clone(service).store_key_uses()),
         request_log,
         Box::pin(Arc::clone(service).reconcile()),
+        Box::pin(Arc::clone(service).follow_all_refunds()),
         held_up,
         dispatching,
         fan_out,

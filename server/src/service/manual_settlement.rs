@@ -1,6 +1,6 @@
 //! Manual settlement of refunds, and manual review of discrepancies.
 
-use payments_core::{Cause, Currency, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
+use payments_core::{Cause, Currency, NewRefund, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Directory, Result, admin::invalid, retry_on_conflict};
@@ -188,7 +188,8 @@ impl Directory {
         let pending = next.pending_refund.take().ok_or_else(|| invalid("this payment has no pending refund"))?;
         next.check_at = None;
         if is_made {
-            self.records().record_refund(session, next, &pending).await?;
+            let made = NewRefund::made(pending.id.clone());
+            self.records().record_refund(session, next, &pending, made).await?;
             return Ok(self.records().session(session.payment.id.as_str()).await?.payment.raw_status);
         }
         let words = "The operator found that the gateway did not make the refund.";

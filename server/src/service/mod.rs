@@ -13,6 +13,7 @@ mod confirm;
 mod error;
 mod events;
 mod expiry;
+mod gateway_refunds;
 mod held_up;
 mod idempotency;
 #[cfg(test)]

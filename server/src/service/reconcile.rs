@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     domain::Session,
-    gateway::StripeEvent,
+    gateway::{EventSubject, PaymentOf, StripeEvent},
     store::{Claim, LEASE_SECONDS, Lease, Queue, Work},
 };
 
@@ -108,6 +108,8 @@ impl Service {
         let session = self.due_session(id, claimed_at).await?;
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
+        } else if session.refund_check_at.is_some_and(|at| at <= claimed_at) {
+            self.follow_refunds(id).await
         } else if session.next_late_check().is_none() {
             self.check_present_attempt(&session).await
         } else if let Err(error) = self.find_late_money(id).await {
@@ -161,15 +163,23 @@ impl Service {
         Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now())?)
     }
 
-    /// Handles an event of the card processor: checks the refund or schedules a query of the payment.
+    /// Handles an event of the card processor: asks about its refunds or schedules a query of the payment.
     pub async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<()> {
-        let Some(StripeEvent { about, claimed }) = event else { return Ok(()) };
-        let stripe = self.gateways.card_processor()?;
-        match &about.refund {
-            None => self.query_soon(&about.payment).await?,
-            Some(refund) => {
-                if let Some(failed) = stripe.failed_refund(refund).await? {
-                    self.refund_failed_later(&about.payment, &failed).await?;
+        let Some(StripeEvent { subject, claimed }) = event else { return Ok(()) };
+        match &subject {
+            EventSubject::Session(payment) => self.query_soon(payment).await?,
+            EventSubject::Refunds { of, has_failed } => {
+                let payment = match of {
+                    PaymentOf::Payment(payment) => Some(payment.clone()),
+                    PaymentOf::Intent(intent) => self.gateways.card_processor()?.payment_of(intent).await?,
+                };
+                let followed = match &payment {
+                    Some(payment) => self.follow_refunds(payment).await,
+                    None => Ok(()),
+                };
+                // The request that made the refund records it. A failure comes again.
+                if !matches!(followed, Err(ServiceError::RefundInProgress) if !has_failed) {
+                    followed?;
                 }
             }
         }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Currency, ErrorCode, Invalid, NewRefund, PaymentId, RawJson, RefundId, TimelineKind,
+    Amount, Cause, CreateRefund, Currency, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
 };
 
 use super::{
@@ -18,8 +18,8 @@ use super::{
     records::Records, retry_on_conflict,
 };
 use crate::{
-    domain::{LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
-    gateway::{FailedRefund, RefundOutcome, RefundRequest, RefundWay, Rejection},
+    domain::{GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
+    gateway::{RefundOutcome, RefundRequest, RefundWay, Rejection},
     store::Write,
 };
 
@@ -160,11 +160,13 @@ impl Service {
             let outcome = asked.await;
             let now = self.ambient.now();
             let (mut next, kind, error) = match outcome {
-                Ok(RefundOutcome::Made) => {
-                    return self.records().record_refund(&session, session.after_refund(now), pending).await.map(Some);
+                Ok(RefundOutcome::Made(made)) => {
+                    return self.record_made(&session, pending, made).await.map(Some);
                 }
                 Ok(RefundOutcome::Rejected(rejection)) => {
-                    let next = session.after_refund(now);
+                    let mut next = session.after_refund(now);
+                    // The money may have gone back in the gateway's dashboard.
+                    next.refund_check_at = Some(now);
                     (next, TimelineKind::RefundRefused, ServiceError::from(Rejection::from(rejection)))
                 }
                 Err(error) => {
@@ -184,48 +186,55 @@ impl Service {
         });
         outcome.await?.ok_or(ServiceError::Conflict)
     }
+}
 
-    /// Requests a manual review of a refund that failed at the gateway after it had succeeded.
-    pub(super) async fn refund_failed_later(&self, id: &PaymentId, failed: &FailedRefund) -> Result<()> {
-        let FailedRefund { refund, what } = failed;
-        retry_on_conflict(|| async {
-            let Some(session) = self.store.session(id).await? else { return Ok(()) };
-            let is_this = |known: &RefundId| refund.as_deref().is_none_or(|refund| refund == known.as_str());
-            if session.pending_refund.as_ref().is_some_and(|pending| is_this(&pending.id)) {
-                // The refund's request has not committed its result yet. The gateway sends the event again.
-                return Err(ServiceError::RefundInProgress);
-            }
-            // If the refund never succeeded here, its request was refused.
-            let succeeded = session.payment.refunds.iter().any(|refund| is_this(&refund.id));
-            if !succeeded || session.review.as_ref().is_some_and(|known| known.what == *what) {
-                return Ok(());
-            }
-            if session.needs_manual_review() {
-                // A person resolves another discrepancy first. The gateway sends the event again.
-                return Err(ServiceError::RefundInProgress);
-            }
-            self.request_review(&session, session.next(), what).await.map(drop)
-        })
-        .await
+impl Service {
+    /// Commits a refund that the gateway has made or accepted. If it gave back less than the rest, a part of the rest went back
+    /// in its dashboard.
+    async fn record_made(&self, session: &Session, pending: &PendingRefund, made: GatewayRefund) -> Result<Answer> {
+        let asked = pending.amount.unwrap_or(session.payment.amount_left());
+        let elsewhere = if made.amount < asked { self.refunded_elsewhere(session, &made).await? } else { Amount::ZERO };
+        let now = self.ambient.now();
+        let mut next = session.after_refund(now);
+        if elsewhere > Amount::ZERO {
+            next.refund_check_at = Some(now);
+        }
+        let refund = match made.state {
+            GatewayRefundState::Pending => NewRefund::accepted(pending.id.clone()),
+            _ => NewRefund::made(pending.id.clone()),
+        };
+        next.refer(pending.id.clone(), made.reference);
+        let amount = asked.checked_sub(elsewhere).unwrap_or(made.amount);
+        let pending = PendingRefund { amount: Some(amount), ..pending.clone() };
+        self.records().record_refund(session, next, &pending, refund).await
+    }
+
+    /// The sum of the gateway's refunds of a payment that the payment lacks, without the one that was just made.
+    async fn refunded_elsewhere(&self, session: &Session, made: &GatewayRefund) -> Result<Amount> {
+        let Some(attempt) = &session.attempt else { return Ok(Amount::ZERO) };
+        let mut reported = self.gateways.of_attempt(attempt)?.refunds(attempt).await?;
+        reported.retain(|it| it.reference != made.reference);
+        Ok(Amount::from_minor(session.refunds_lacked(&reported).map(|it| it.amount.as_minor()).sum()))
     }
 }
 
 impl Records<'_> {
-    /// Commits a refund that the gateway has made.
+    /// Commits a refund that the gateway has made or accepted.
     pub(super) async fn record_refund(
         self,
         session: &Session,
         next: Session,
-        refund: &PendingRefund,
+        pending: &PendingRefund,
+        refund: NewRefund,
     ) -> Result<Answer> {
-        let request = refund.request.clone().map(IdempotentRequest::of_parts);
-        let made = NewRefund::made(refund.id.clone());
-        let answer = self.commit_refund(session, next.clone(), refund.clone(), made.clone(), request.as_ref()).await?;
+        let request = pending.request.clone().map(IdempotentRequest::of_parts);
+        let answer =
+            self.commit_refund(session, next.clone(), pending.clone(), refund.clone(), request.as_ref()).await?;
         if answer.replayed {
             // The key has the response of another refund: an earlier server could begin a second refund under one key. The
             // gateway has made this one too, so it counts. If another worker recorded this very refund, the session's version
             // has changed.
-            return self.commit_refund(session, next, refund.clone(), made, None).await;
+            return self.commit_refund(session, next, pending.clone(), refund, None).await;
         }
         Ok(answer)
     }
@@ -261,7 +270,9 @@ const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key head
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, RANDOM_BYTES, Slot, Timestamp};
+    use payments_core::{
+        CreatePayment, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot, Timestamp,
+    };
 
     use super::*;
     use crate::{
@@ -269,6 +280,10 @@ mod tests {
         service::in_memory::{caller, service},
         store::Change,
     };
+
+    fn made(pending: &PendingRefund) -> NewRefund {
+        NewRefund::made(pending.id.clone())
+    }
 
     /// A live payment that is paid.
     async fn paid(service: &Service, money: Money) -> Session {
@@ -306,7 +321,7 @@ mod tests {
         let pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
         let made = service
             .records()
-            .record_refund(&session, session.after_refund(service.ambient.now()), &pending)
+            .record_refund(&session, session.after_refund(service.ambient.now()), &pending, made(&pending))
             .await
             .unwrap();
         (service.session(session.payment.id.as_str()).await.unwrap(), params, request, made)
@@ -361,10 +376,13 @@ mod tests {
         let (session, params, request, _) = refunded(&service).await;
         let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
         let next = session.after_refund(service.ambient.now());
-        service.records().record_refund(&session, next.clone(), &second).await.unwrap();
+        service.records().record_refund(&session, next.clone(), &second, made(&second)).await.unwrap();
         let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
         assert_eq!(payment.amount_refunded(), "20".parse().unwrap());
         // Recording it again is refused.
-        assert!(matches!(service.records().record_refund(&session, next, &second).await, Err(ServiceError::Conflict)));
+        assert!(matches!(
+            service.records().record_refund(&session, next, &second, made(&second)).await,
+            Err(ServiceError::Conflict)
+        ));
     }
 }

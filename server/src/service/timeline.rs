@@ -1,8 +1,8 @@
 //! A payment's timeline: its moves, its refunds, its manual reviews, and its events with their deliveries.
 
 use payments_core::{
-    EventId, RefundStatus, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp,
-    UnknownFields,
+    EventId, RefundSource, RefundStatus, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind,
+    Timestamp, UnknownFields,
 };
 use serde::Deserialize;
 
@@ -64,9 +64,19 @@ fn entries(session: &Session) -> Vec<TimelineEntry> {
         entry(payment.updated_at, kind, words)
     }));
     for refund in payment.refunds.iter() {
-        let by_hand = if refund.requires_manual_settlement { ", to be sent by hand" } else { "" };
-        let words = format!("{} {} were given back{by_hand}.", refund.amount, payment.currency);
+        let how = match (&refund.source, &refund.status) {
+            (Some(RefundSource::Gateway), _) => " in the gateway's dashboard",
+            _ if refund.requires_manual_settlement => ", to be sent by hand",
+            (_, RefundStatus::Pending) => "; the gateway sends them later",
+            _ => "",
+        };
+        let words = format!("{} {} were given back{how}.", refund.amount, payment.currency);
         found.push(entry(refund.created_at, TimelineKind::Refunded, words));
+        found.extend(refund.failed_at.map(|at| {
+            let why = refund.failure_reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            let words = format!("The refund of {} {} failed{why}.", refund.amount, payment.currency);
+            entry(at, TimelineKind::RefundFailed, words)
+        }));
         let is_settled = refund.status == RefundStatus::Succeeded && refund.requires_manual_settlement;
         found.extend(refund.settled_at.filter(|_| is_settled).map(|at| {
             let its = settlements.iter().find(|it| it.refund == refund.id);

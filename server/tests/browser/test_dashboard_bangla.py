@@ -25,7 +25,7 @@ def gone():
 NOT_OURS = "code, pre, time, q[lang=en], [translate=no], #language, script, style, option[value^=wh_]"
 # Names that Bangla writes in Latin letters as well.
 LATIN = ["BDT", "USD", "HTTPS", "JSON", "CSV", "test.ping", "payment.created", "payment.completed",
-         "payment.partially_refunded", "payment.refunded"]
+         "payment.partially_refunded", "payment.refunded", "payment.refund_failed"]
 
 
 def english(browser):

@@ -1,4 +1,4 @@
-//! Signed Stripe events: which payment or refund each one is about.
+//! Signed Stripe events: what each one is about.
 //!
 //! Stripe repeats an event for days until it is accepted. So every verified event is accepted, even one of an unknown kind or
 //! shape, which is about no payment of this server.
@@ -7,35 +7,46 @@ use payments_core::PaymentId;
 use serde::Deserialize;
 use serde_json::Value;
 
-const WATCHED: [&str; 6] = [
-    "checkout.session.completed",
-    "checkout.session.async_payment_succeeded",
-    "checkout.session.async_payment_failed",
-    "checkout.session.expired",
-    "refund.updated",
-    "refund.failed",
-];
-
-/// The payment or refund that an event is about.
+/// What an event is about. The event is only a reason to ask Stripe.
 #[derive(Debug, PartialEq, Eq)]
-pub struct EventAbout {
-    pub payment: PaymentId,
-    /// Stripe's id of the refund, if the event is about a refund.
-    pub refund: Option<String>,
+pub enum EventSubject {
+    /// The payment's session.
+    Session(PaymentId),
+    /// The refunds of a payment.
+    Refunds {
+        of: PaymentOf,
+        /// Whether a refund failed.
+        has_failed: bool,
+    },
 }
 
-impl EventAbout {
-    /// Reads an event's body. `None` if it is not about a payment of this server.
-    pub(super) fn read(body: &[u8]) -> Option<Self> {
-        let event: Value = serde_json::from_slice(body).ok()?;
-        let kind = event.get("type")?.as_str().filter(|kind| WATCHED.contains(kind))?;
-        let object = event.pointer("/data/object")?;
-        let payment = object.pointer("/metadata/payment_id")?.as_str()?.parse().ok()?;
-        let refund = match kind.starts_with("refund.") {
-            true => Some(object.get("id")?.as_str()?.to_owned()),
-            false => None,
-        };
-        Some(Self { payment, refund })
+/// How an event names its payment.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PaymentOf {
+    Payment(PaymentId),
+    /// By the payment intent, if a person made the refund in Stripe's dashboard.
+    Intent(String),
+}
+
+/// Reads what an event is about from its body. `None` if it is about nothing that this server has.
+pub(super) fn subject_of(body: &[u8]) -> Option<EventSubject> {
+    let event: Value = serde_json::from_slice(body).ok()?;
+    let kind = event.get("type")?.as_str()?;
+    let object = event.pointer("/data/object")?;
+    let named = || object.pointer("/metadata/payment_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    match kind {
+        "checkout.session.completed"
+        | "checkout.session.async_payment_succeeded"
+        | "checkout.session.async_payment_failed"
+        | "checkout.session.expired" => Some(EventSubject::Session(named()?)),
+        // The request for a refund of this server handles its creation.
+        "refund.created" if object.pointer("/metadata/refund_id").is_some() => None,
+        "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" | "charge.refunded" => {
+            let intent = || object.get("payment_intent").and_then(Value::as_str).map(str::to_owned);
+            let of = named().map(PaymentOf::Payment).or_else(|| Some(PaymentOf::Intent(intent()?)))?;
+            Some(EventSubject::Refunds { of, has_failed: kind == "refund.failed" })
+        }
+        _ => None,
     }
 }
 
@@ -53,39 +64,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_about_a_payment_or_a_refund_of_this_server_or_about_nothing() {
-        for (body, expected) in [
-            (
-                r#"{"type":"checkout.session.completed","data":{"object":{"id":"cs_1","metadata":{"payment_id":"pay_1"}}}}"#,
-                Some(None),
-            ),
+    fn an_event_is_about_a_session_or_refunds_of_this_server_or_about_nothing() {
+        let pay = || "pay_1".parse::<PaymentId>().unwrap();
+        let session = || Some(EventSubject::Session(pay()));
+        let refunds = |of, has_failed| Some(EventSubject::Refunds { of, has_failed });
+        let intent = || PaymentOf::Intent("pi_1".into());
+        for (kind, object, expected) in [
+            ("checkout.session.completed", r#"{"id":"cs_1","metadata":{"payment_id":"pay_1"}}"#, session()),
             // The session's id is not needed, because the payment has it.
+            ("checkout.session.expired", r#"{"metadata":{"payment_id":"pay_1"}}"#, session()),
+            ("checkout.session.expired", r#"{"id":7,"metadata":{"payment_id":"pay_\u0031"}}"#, session()),
+            ("checkout.session.expired", r#"{"payment_intent":"pi_1","metadata":{}}"#, None),
             (
-                r#"{"type":"checkout.session.expired","data":{"object":{"metadata":{"payment_id":"pay_1"}}}}"#,
-                Some(None),
+                "refund.failed",
+                r#"{"id":"re_1","metadata":{"payment_id":"pay_1"}}"#,
+                refunds(PaymentOf::Payment(pay()), true),
             ),
-            (
-                r#"{"type":"checkout.session.expired","data":{"object":{"id":7,"metadata":{"payment_id":"pay_\u0031"}}}}"#,
-                Some(None),
-            ),
-            (
-                r#"{"type":"refund.failed","data":{"object":{"id":"re_1","metadata":{"payment_id":"pay_1"}}}}"#,
-                Some(Some("re_1")),
-            ),
-            (r#"{"type":"refund.failed","data":{"object":{"metadata":{"payment_id":"pay_1"}}}}"#, None),
-            (r#"{"type":"refund.failed","data":{"object":{"id":null,"metadata":{"payment_id":"pay_1"}}}}"#, None),
-            (r#"{"type":"refund.failed","data":{"object":{"id":"re_1","metadata":null}}}"#, None),
-            (r#"{"type":"refund.failed","data":{"object":{"id":"re_1","metadata":{"payment_id":"../x"}}}}"#, None),
-            (r#"{"type":"invoice.paid","data":{"object":{"id":"in_1","metadata":{"payment_id":"pay_1"}}}}"#, None),
-            (r#"{"type":"v1.billing.meter.no_meter_found","related_object":{"id":"m_1"}}"#, None),
-            (r#"{"type":["refund.failed"],"data":[]}"#, None),
-            ("[]", None),
-            ("", None),
-            ("\u{feff}{}", None),
+            ("refund.failed", r#"{"id":"re_1","payment_intent":"pi_1","metadata":{}}"#, refunds(intent(), true)),
+            ("refund.created", r#"{"id":"re_1","payment_intent":"pi_1","metadata":null}"#, refunds(intent(), false)),
+            ("refund.created", r#"{"payment_intent":"pi_1","metadata":{"refund_id":"ref_1"}}"#, None),
+            ("charge.refunded", r#"{"id":"ch_1","payment_intent":"pi_1","metadata":{}}"#, refunds(intent(), false)),
+            ("charge.refunded", r#"{"id":"ch_1","payment_intent":null,"metadata":{}}"#, None),
+            ("refund.updated", r#"{"id":"re_1","metadata":{"payment_id":"../x"}}"#, None),
+            ("invoice.paid", r#"{"id":"in_1","metadata":{"payment_id":"pay_1"}}"#, None),
         ] {
-            let expected = expected
-                .map(|refund| EventAbout { payment: "pay_1".parse().unwrap(), refund: refund.map(str::to_owned) });
-            assert_eq!(EventAbout::read(body.as_bytes()), expected, "{body}");
+            let body = format!(r#"{{"type":"{kind}","data":{{"object":{object}}}}}"#);
+            assert_eq!(subject_of(body.as_bytes()), expected, "{body}");
+        }
+        for body in [
+            r#"{"type":"v1.billing.meter.no_meter_found","related_object":{"id":"m_1"}}"#,
+            r#"{"type":["refund.failed"],"data":[]}"#,
+            "[]",
+            "",
+            "\u{feff}{}",
+        ] {
+            assert_eq!(subject_of(body.as_bytes()), None, "{body}");
         }
     }
 }

@@ -146,10 +146,14 @@ impl Session {
         self.attempt = Some(attempt);
     }
 
-    /// Plans the next query of the ended attempts, unless an earlier one is planned or a refund or a review is pending.
+    /// Plans the next query of the ended attempts and of accepted refunds, unless an earlier one is planned or a refund or a
+    /// review is pending.
     pub fn keep_asking(&mut self) {
+        if self.refund_check_at.is_none() {
+            self.plan_refund_check(self.payment.updated_at);
+        }
         if self.pending_refund.is_none() && !self.needs_manual_review() {
-            self.check_at = self.check_at.into_iter().chain(self.next_late_check()).min();
+            self.check_at = self.check_at.into_iter().chain(self.next_late_check()).chain(self.refund_check_at).min();
         }
     }
 

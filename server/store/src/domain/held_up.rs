@@ -5,7 +5,10 @@
 
 use payments_core::{RawStatus, Timestamp};
 
-use super::{EndedAttempt, KeyClaim, Outgoing, Session, retries::longest_delay_millis};
+use super::{
+    EndedAttempt, KeyClaim, Outgoing, Session, gateway_refunds::LONGEST_CHECK_MILLIS as LONGEST_REFUND_CHECK_MILLIS,
+    retries::longest_delay_millis,
+};
 
 /// The longest backoff interval of a pending refund.
 pub const LONGEST_REFUND_BACKOFF_SECONDS: u32 = 3600;
@@ -51,6 +54,8 @@ impl Session {
     pub fn unheld(&self, now: Timestamp) -> Option<Self> {
         let mut next = self.clone();
         next.ended_attempts = self.ended_attempts.iter().map(|ended| ended.clone().unheld(now)).collect();
+        next.refund_check_at =
+            self.refund_check_at.map(|at| if is_too_far(at, LONGEST_REFUND_CHECK_MILLIS, now) { now } else { at });
         next.check_at = self.check_at.map(|at| if is_too_far(at, self.backoff_millis(at), now) { now } else { at });
         if let Some(sent_at) = next.attempt.as_mut().and_then(|attempt| attempt.capture_sent_at.as_mut()) {
             *sent_at = (*sent_at).min(now);
@@ -61,6 +66,7 @@ impl Session {
         }
         let is_changed = next.ended_attempts != self.ended_attempts
             || next.attempt != self.attempt
+            || next.refund_check_at != self.refund_check_at
             || (next.check_at, next.expires_at) != (self.check_at, self.expires_at);
         next.version += 1;
         is_changed.then_some(next)
@@ -71,6 +77,7 @@ impl Session {
         match self.payment.raw_status {
             _ if self.pending_refund.is_some() => i64::from(LONGEST_REFUND_BACKOFF_SECONDS) * 1000,
             RawStatus::Processing => LONGEST_CUSTOMER_BACKOFF_MILLIS,
+            _ if self.refund_check_at.is_some() => LONGEST_REFUND_CHECK_MILLIS,
             _ => {
                 let ended = self.ended_attempts.iter().map(|ended| ended.ended_at).min();
                 late_backoff_millis(check_at, ended.unwrap_or(self.payment.updated_at).min(self.payment.updated_at))

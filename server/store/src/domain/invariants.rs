@@ -57,6 +57,14 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
             session.check_at.is_some() || session.needs_manual_review() || session.next_late_check().is_none(),
             "does not ask again about an ended gateway attempt",
         ),
+        (
+            session.refund_check_at.is_some() || payment.refunds.iter().all(|it| it.status != RefundStatus::Pending),
+            "does not ask again about a refund that the gateway has accepted",
+        ),
+        (
+            session.check_at.is_some() || session.needs_manual_review() || session.refund_check_at.is_none(),
+            "does not ask again about its refunds",
+        ),
         (session.version > 0 || payment.raw_status == RawStatus::Created, "changed its state at version 0"),
         (payment.updated_at >= payment.created_at, "updated_at is before created_at"),
     ];
@@ -169,7 +177,7 @@ mod tests {
             it.end_attempt(at(9));
             it.attempt = present;
         };
-        let cases: [Case<'_>; 18] = [
+        let cases: [Case<'_>; 20] = [
             ("is in an unknown state", &|it| it.payment.raw_status = RawStatus::Other("lost".into())),
             ("its public status does not match", &|it| it.payment.status = payments_core::Status::Failed),
             ("amount is not fee + net", &|it| it.payment.net_amount = Amount::ZERO),
@@ -190,6 +198,8 @@ mod tests {
                 it.check_at = None;
             }),
             ("changed its state at version 0", &|it| it.version = 0),
+            ("about a refund that the gateway has accepted", &|it| change_refund(it, "status", "pending".into())),
+            ("does not ask again about its refunds", &|it| it.refund_check_at = Some(at(9))),
             ("updated_at is before created_at", &|it| it.payment.created_at = at(10)),
         ];
         for (fault, break_it) in cases {

@@ -40,7 +40,9 @@ impl Session {
 
     /// Records the change of status since `before`, if there is one.
     pub fn record_change(&mut self, before: &Self) {
-        if self.payment.raw_status == before.payment.raw_status {
+        let was = &before.payment.raw_status;
+        // A refund that failed is an entry of its own.
+        if self.payment.raw_status == *was || *was == RawStatus::Refunded {
             return;
         }
         if let Some(kind) = kind_of(self) {

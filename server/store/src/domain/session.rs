@@ -6,7 +6,7 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{EndedAttempt, GatewayAttempt, IdempotencyKey, Move, Scope};
+use super::{EndedAttempt, GatewayAttempt, IdempotencyKey, Move, RefundReference, Scope};
 
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,6 +27,12 @@ pub struct Session {
     /// A refund that the gateway has not confirmed yet.
     #[serde(rename = "refund_asked", default, skip_serializing_if = "Option::is_none")]
     pub pending_refund: Option<PendingRefund>,
+    /// The gateway's ids of refunds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refund_references: Vec<RefundReference>,
+    /// When the server next asks about the refunds that the gateway has accepted and not settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settlements: Vec<ManualSettlement>,
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
@@ -46,6 +52,8 @@ impl Session {
             ended_attempts: Vec::new(),
             check_at: None,
             pending_refund: None,
+            refund_references: Vec::new(),
+            refund_check_at: None,
             settlements: Vec::new(),
             review: None,
             moves: Vec::new(),

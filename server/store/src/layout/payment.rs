@@ -15,8 +15,8 @@ use super::{
 use crate::{
     PaymentJson, StoreError,
     domain::{
-        DayTotals, EndedAttempt, GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, Scope, Session,
-        lookups,
+        DayTotals, EndedAttempt, GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, RefundReference,
+        Scope, Session, lookups,
     },
 };
 
@@ -56,6 +56,10 @@ struct Rest<'s> {
     check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pending_refund: Option<Cow<'s, PendingRefund>>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    refund_references: Cow<'s, [RefundReference]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     settlements: Cow<'s, [ManualSettlement]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,6 +128,8 @@ impl StoredPayment<'_> {
             ended_attempts,
             check_at,
             pending_refund,
+            refund_references,
+            refund_check_at,
             settlements,
             review,
             moves,
@@ -139,6 +145,8 @@ impl StoredPayment<'_> {
             ended_attempts: ended_attempts.into_owned(),
             check_at,
             pending_refund: pending_refund.map(Cow::into_owned),
+            refund_references: refund_references.into_owned(),
+            refund_check_at,
             settlements: settlements.into_owned(),
             review: review.map(Cow::into_owned),
             moves: moves.into_owned(),
@@ -179,6 +187,8 @@ impl Record for StoredPayment<'_> {
             ended_attempts: Cow::Borrowed(&session.ended_attempts),
             check_at: session.check_at,
             pending_refund: session.pending_refund.as_ref().map(Cow::Borrowed),
+            refund_references: Cow::Borrowed(&session.refund_references),
+            refund_check_at: session.refund_check_at,
             settlements: Cow::Borrowed(&session.settlements),
             review: session.review.as_ref().map(Cow::Borrowed),
             moves: Cow::Borrowed(&session.moves),

@@ -6,6 +6,7 @@ mod other_answers;
 mod partial_refunds;
 mod payments;
 mod refunds;
+mod refunds_elsewhere;
 mod returns;
 mod reviews;
 mod second_try;

@@ -106,15 +106,3 @@ async fn the_server_finishes_a_refund_after_a_crash() {
     assert_eq!(refunded["refund"]["status"], "succeeded");
     assert_eq!(live.stripe.program().books()[0].refunded, 1);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refund_rejected_by_the_bank_goes_to_manual_review() {
-    let live = live().await;
-    let id = live.paid(30.0, "USD").await;
-    assert_eq!(live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap().status(), 200);
-    live.stripe.program().fail_refund(&live.stripe.program().refunds()[0]);
-    live.reviews(&id).await;
-    live.server.run(&["reviews", "resolve", &id, "--note", "sent by bank transfer"]);
-    assert_eq!(live.server.run(&["reviews", "list"]), "");
-    assert_eq!(live.payment(&id).await["rawStatus"], "refunded");
-}

@@ -1,0 +1,162 @@
+//! Follows the refunds that a gateway reports: those that it accepted and that succeed or fail later, and those that a person
+//! made in its dashboard.
+//!
+//! An event is only a reason to ask. A worker reads the gateway's list of refunds again and again, so a lost event loses none.
+
+use std::{slice, sync::Arc, time::Duration};
+
+use payments_core::{Cause, CreateRefund, NewRefund, PaymentId, RefundId, RefundSource, TimelineKind, Timestamp};
+use tokio::time::sleep;
+
+use super::{Result, Service, ServiceError, payments::EventData, retry_on_conflict};
+use crate::{
+    domain::{GatewayRefund, GatewayRefundState, RefundChange, Session},
+    gateway::{Gateway, GatewayError},
+    store::{Change, Write},
+};
+
+/// How far back the worker reads the list.
+const WINDOW_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// The time between two pages of the list.
+const PAGE_INTERVAL: Duration = Duration::from_secs(5);
+/// The time between two readings of the list.
+const READING_INTERVAL: Duration = Duration::from_secs(600);
+
+impl Service {
+    /// Asks the gateway about the refunds of a payment and records what it lacks. Returns [`ServiceError::RefundInProgress`]
+    /// while this server asks for a refund of the payment: its outcome comes first.
+    pub(super) async fn follow_refunds(&self, id: &PaymentId) -> Result<()> {
+        retry_on_conflict(|| async {
+            let Some(mut session) = self.store.session(id).await? else { return Ok(()) };
+            if session.pending_refund.is_some() {
+                return Err(ServiceError::RefundInProgress);
+            }
+            let Some(attempt) = session.attempt.as_ref().filter(|attempt| attempt.transaction.is_some()) else {
+                return Ok(());
+            };
+            let reported = self.gateways.of_attempt(attempt)?.refunds(attempt).await?;
+            while let Some(change) = session.refund_change(&reported) {
+                match self.follow(&session, change).await? {
+                    Some(next) => session = next,
+                    // A person decides.
+                    None => return Ok(()),
+                }
+            }
+            let now = self.ambient.now();
+            if session.refund_check_at.is_some_and(|at| at <= now) {
+                let mut next = Session { check_at: None, ..session.next() };
+                next.plan_refund_check(now);
+                self.commit_without_event(next).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Commits a change that follows from the gateway's refunds. `None` if it contradicts the payment, which then needs a manual
+    /// review.
+    async fn follow(&self, session: &Session, change: RefundChange) -> Result<Option<Session>> {
+        let now = self.ambient.now();
+        let mut next = session.next();
+        let reason_of = |id: &RefundId| {
+            let refund = session.payment.refunds.iter().find(|refund| refund.id == *id);
+            EventData::Refund { reason: refund.and_then(|refund| refund.reason.clone()) }
+        };
+        let (decision, data) = match change {
+            RefundChange::Failed(id, reason) => {
+                let data = reason_of(&id);
+                (payments_core::decide(&session.payment, Cause::RefundFailed { id, reason }, now), data)
+            }
+            RefundChange::Settled(id) => (payments_core::settle_refund(&session.payment, &id, now), EventData::Payment),
+            RefundChange::Found(found) => {
+                let refund = self.new_refund(session, &found);
+                next.refer(refund.id.clone(), found.reference.clone());
+                let params = CreateRefund { amount: Some(found.amount), reason: None };
+                let cause = params.cause(&session.payment, refund);
+                let decided = cause.and_then(|cause| payments_core::decide(&session.payment, cause, now));
+                if let Err(refusal) = &decided {
+                    return self.review_found(session, &found, &refusal.to_string()).await.map(|()| None);
+                }
+                (decided, EventData::Refund { reason: None })
+            }
+        };
+        let decision = decision?;
+        next.payment = decision.payment.clone();
+        next.plan_refund_check(now);
+        next.check_at = None;
+        let write = self.records().decided(decision, next, session, data)?;
+        let after = write.session.clone();
+        self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
+        let (payment, status) = (&after.payment.id, after.payment.raw_status.as_str());
+        tracing::info!(%payment, status, "followed the gateway's refunds");
+        Ok(Some(after))
+    }
+
+    /// A refund that the gateway has and the payment lacks. Its id is known if this server asked for it and has lost its record.
+    fn new_refund(&self, session: &Session, found: &GatewayRefund) -> NewRefund {
+        let slot = session.payment.developer_id.slot();
+        let new = || RefundId::new(slot, self.ambient.now(), self.ambient.id_bytes());
+        let source = found.id.is_none().then_some(RefundSource::Gateway);
+        let id = found.id.clone().unwrap_or_else(new);
+        let refund = match found.state {
+            GatewayRefundState::Pending => NewRefund::accepted(id),
+            _ => NewRefund::made(id),
+        };
+        NewRefund { source, ..refund }
+    }
+
+    async fn review_found(&self, session: &Session, found: &GatewayRefund, why: &str) -> Result<()> {
+        let GatewayRefund { reference, amount, .. } = found;
+        let what = format!("the gateway has a refund {reference} of {amount}, which this payment cannot have: {why}");
+        if session.review.as_ref().is_some_and(|review| review.what == what) {
+            return Ok(());
+        }
+        if session.needs_manual_review() {
+            // A person resolves another discrepancy first.
+            return Err(ServiceError::RefundInProgress);
+        }
+        let mut next = session.next();
+        next.record(self.ambient.now(), TimelineKind::GatewayError, &what);
+        self.request_review(session, next, &what).await.map(drop)
+    }
+
+    /// Reads the card processor's list of refunds again and again. Runs forever.
+    pub async fn follow_all_refunds(self: Arc<Self>) {
+        let Ok(gateway) = self.gateways.card_processor() else { return std::future::pending().await };
+        loop {
+            sleep(READING_INTERVAL).await;
+            if let Err(error) = self.read_refunds(gateway).await {
+                tracing::warn!(%error, "could not read the gateway's refunds to the end; reading them again later");
+            }
+        }
+    }
+
+    async fn read_refunds(&self, gateway: &dyn Gateway) -> Result<(), GatewayError> {
+        let now = self.ambient.now().as_millis();
+        let since = Timestamp::from_millis(now - WINDOW_MILLIS).unwrap_or(Timestamp::UNIX_EPOCH);
+        let mut after = None;
+        loop {
+            let page = gateway.refunds_since(since, after.as_deref()).await?;
+            for (payment, refund) in &page.refunds {
+                let Some(payment) = payment else { continue };
+                if let Err(error) = self.follow_if_unknown(payment, refund).await {
+                    tracing::warn!(%payment, %error, "could not follow a refund of the gateway; trying again later");
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+            sleep(PAGE_INTERVAL).await;
+        }
+    }
+
+    async fn follow_if_unknown(&self, payment: &PaymentId, refund: &GatewayRefund) -> Result<()> {
+        let Some(session) = self.store.session(payment).await? else { return Ok(()) };
+        let is_under_way = session.pending_refund.is_some() || session.needs_manual_review();
+        match session.refund_change(slice::from_ref(refund)) {
+            Some(_) if !is_under_way => self.follow_refunds(payment).await,
+            _ => Ok(()),
+        }
+    }
+}
