@@ -10,7 +10,7 @@ use std::{
 use futures_util::FutureExt as _;
 use gateway_fakes::Entry;
 use hyper::StatusCode;
-use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, Timestamp};
+use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, RefundSource, Timestamp};
 use payments_store::{
     EventWrite, Snapshot as _,
     domain::{GatewayName, Outgoing, Session},
@@ -173,8 +173,27 @@ pub(super) fn check(world: &Arc<World>) {
     }
 }
 
-/// Checks that each order has one payment, and each request for a refund one refund.
+/// Checks that each order has one payment, and each request for a refund one refund. Nobody else makes refunds but people in the
+/// dashboard.
 fn orders(world: &World, sessions: &[Session]) {
+    let asked: BTreeSet<String> = world
+        .merchants()
+        .iter()
+        .flat_map(|merchant| merchant.orders().iter().flat_map(|it| it.refunds.clone()).collect::<Vec<_>>())
+        .map(|(key, ..)| key)
+        .collect();
+    let mut in_dashboard = 0;
+    for refund in sessions.iter().flat_map(|session| session.payment.refunds.iter()) {
+        in_dashboard += usize::from(refund.source == Some(RefundSource::Gateway));
+        let is_asked = refund.reason.as_ref().is_some_and(|reason| asked.contains(reason));
+        if refund.source.is_none() && !is_asked {
+            world.violation(format!("nobody asked for {refund:?}"));
+        }
+    }
+    let made = world.dashboard_refunds.lock().len();
+    if in_dashboard > made {
+        world.violation(format!("{in_dashboard} refunds were found in the dashboard, where {made} were made"));
+    }
     let mut by_number: BTreeMap<&str, Vec<&Session>> = BTreeMap::new();
     for session in sessions {
         by_number.entry(&session.payment.merchant_transaction_id).or_default().push(session);

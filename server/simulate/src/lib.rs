@@ -13,6 +13,7 @@ mod check;
 mod connection;
 mod coverage;
 mod customer;
+mod dashboard;
 mod database;
 mod endpoints;
 mod fate;
@@ -84,13 +85,15 @@ pub enum Trouble {
     GatewayLink,
     /// A gateway takes the money of an attempt after it had failed.
     LateMoney,
+    /// A person refunds payments in the card processor's dashboard, and refunds take long or fail late.
+    Dashboard,
     /// All servers are down for more than a day. When they start, the gateways refuse their keys for a while.
     LongNight,
 }
 
 impl Trouble {
     /// All kinds of trouble.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Kill,
         Self::Stop,
         Self::Partition,
@@ -103,6 +106,7 @@ impl Trouble {
         Self::EndpointLink,
         Self::GatewayLink,
         Self::LateMoney,
+        Self::Dashboard,
         Self::LongNight,
     ];
 
@@ -122,6 +126,7 @@ impl Trouble {
             Self::EndpointLink => "endpoint-link",
             Self::GatewayLink => "gateway-link",
             Self::LateMoney => "late-money",
+            Self::Dashboard => "dashboard",
             Self::LongNight => "long-night",
         }
     }
@@ -199,6 +204,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
         troubles.spawn(troubles::strike(Arc::clone(&world)));
         troubles.spawn(operator::work(Arc::clone(&world)));
         troubles.spawn(card_events::bring(Arc::clone(&world)));
+        troubles.spawn(dashboard::work(Arc::clone(&world)));
         let mut merchants = JoinSet::new();
         for merchant in world.merchants() {
             merchants.spawn(merchant.trade(Arc::clone(&world)));

@@ -40,6 +40,8 @@ pub(super) struct World {
     pub(super) around: Arc<Surroundings>,
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) merchants: Mutex<Vec<Arc<Merchant>>>,
+    /// The amounts that people refunded in the card processor's dashboard.
+    pub(super) dashboard_refunds: Mutex<Vec<u64>>,
     operations: AtomicU64,
     violations: Mutex<Vec<String>>,
 }
@@ -146,7 +148,8 @@ impl World {
         around.stripe.keep_events();
         let nodes = (0..setup.servers).map(|name| Node::start(name, Arc::clone(&around))).collect::<Result<_, _>>()?;
         let (merchants, operations, violations) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
-        Ok(Arc::new(Self { setup, fate, around, nodes, merchants, operations, violations }))
+        let dashboard_refunds = Mutex::default();
+        Ok(Arc::new(Self { setup, fate, around, nodes, merchants, dashboard_refunds, operations, violations }))
     }
 
     /// Records a violation.

@@ -41,6 +41,11 @@ fn falsify(change: &mut Change, fault: Planted) {
         Planted::EventLost => payments(change).for_each(|(_, event)| {
             event.take_if(|event| event.kind == EventKind::PaymentRefunded);
         }),
+        Planted::RefundCountedTwice => payments(change).for_each(|(session, _)| {
+            let refunds = session.payment.refunds.iter().filter(|refund| refund.source.is_some());
+            let in_dashboard: Vec<_> = refunds.map(|refund| &refund.id).collect();
+            session.refund_references.retain(|it| !in_dashboard.contains(&&it.refund));
+        }),
         Planted::LateMoneyIgnored => payments(change).for_each(|(session, _)| {
             session.ended_attempts.iter_mut().for_each(|ended| ended.check_at = None);
         }),

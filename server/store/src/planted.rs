@@ -53,6 +53,10 @@ faults! {
     ExpiryWithoutAsking,
     /// A claim of a server that died never ends.
     LeaseNeverEnds,
+    /// A refund that was made in the gateway's dashboard counts again.
+    RefundCountedTwice,
+    /// The gateway's list of refunds is not read.
+    RefundsNotRead,
     /// A refund's event is lost.
     EventLost,
     /// An effect outside the store begins before its key is claimed.
