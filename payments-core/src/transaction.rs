@@ -18,6 +18,8 @@ open_enum! {
         FeeReturned = "fee_returned",
         /// Money of a refund that failed. The fee on it is a transaction of the kind `fee` again.
         RefundFailed = "refund_failed",
+        /// What a gateway kept of a payment, if merchants bear it, as a negative amount.
+        GatewayCost = "gateway_cost",
     }
 }
 

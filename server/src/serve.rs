@@ -207,6 +207,7 @@ fn service(
         has_sandbox: args.sandbox || front.reach == Reach::Local,
         is_local: front.reach == Reach::Local,
         max_webhook_endpoints: args.max_webhook_endpoints.into(),
+        merchants_bear_costs: args.merchants_bear_gateway_costs,
     };
     Ok(Service::new(store, ambient, Arc::new(sender), gateways, settings, metrics, tracker.clone()))
 }

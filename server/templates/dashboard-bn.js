@@ -266,4 +266,5 @@ window.consoleBangla = {
   "refund": "ফেরত",
   "fee_returned": "ফি ফেরত",
   "refund_failed": "ফেরত ব্যর্থ",
+  "gateway_cost": "গেটওয়ের খরচ",
 };

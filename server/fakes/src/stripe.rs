@@ -258,6 +258,7 @@ impl Program for Stripe {
             (&Method::POST, "checkout/sessions") => "create",
             (&Method::POST, "refunds") => "refund",
             (&Method::POST, path) if path.ends_with("/expire") => "expire",
+            (&Method::GET, _) if call.query.get("created[gte]").is_some() => "list",
             (&Method::GET, _) => "retrieve",
             _ => "other",
         })

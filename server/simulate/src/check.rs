@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use gateway_fakes::Entry;
+use gateway_fakes::{Entry, stripe};
 use hyper::StatusCode;
 use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, RefundSource, Timestamp};
 use payments_store::{
@@ -110,6 +110,11 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         }
         if taken.iter().any(|entry| entry.amount_minor != payment.amount.as_minor()) {
             found.push(format!("{} and the gateway disagree about the amount: {taken:?}", payment.id));
+        }
+        let kept: u64 = session.costs.iter().map(|cost| cost.amount.as_minor()).sum();
+        let fees: u64 = taken.iter().map(|entry| stripe::charge_fee(entry.amount_minor)).sum();
+        if payment.currency == Currency::Usd && was_paid && kept != fees && !is_reviewed {
+            found.push(format!("the gateway kept {fees} of {}, and {kept} are booked", payment.id));
         }
         let sent_back: u64 = taken.iter().map(|entry| entry.refunded_minor).sum();
         if payment.currency == Currency::Usd && sent_back != payment.amount_refunded().as_minor() && !is_reviewed {

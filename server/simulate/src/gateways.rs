@@ -111,9 +111,7 @@ fn falsified(response: Response, operation: &str, call: &Call, renamed: Option<(
         "retrieve" if call.path == "/v1/refunds" && is_planted(Planted::AnyErrorRefuses) => {
             Response { body: json!({"data": [], "has_more": false}).to_string().into(), ..response }
         }
-        "retrieve"
-            if is_planted(Planted::RefundsNotRead) && call.query.iter().any(|(name, _)| name == "created[gte]") =>
-        {
+        "list" if is_planted(Planted::RefundsNotRead) && call.path == "/v1/refunds" => {
             Response { body: json!({"data": [], "has_more": false}).to_string().into(), ..response }
         }
         "execute" if is_planted(Planted::AnyCodeFails) && has_unknown_code(&text) => {

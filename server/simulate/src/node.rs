@@ -209,6 +209,7 @@ impl Node {
             has_sandbox: false,
             is_local: false,
             max_webhook_endpoints: 100,
+            merchants_bear_costs: false,
         };
         let (of_service, tasks) = (Arc::clone(&store), tracker);
         let service =

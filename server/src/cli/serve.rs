@@ -73,6 +73,9 @@ pub struct ServeArgs {
     #[arg(long, env = "PAYMENTS_GATEWAY_TIMEOUT", default_value_t = 30, value_name = "SECONDS",
         value_parser = clap::value_parser!(u8).range(1..=120))]
     pub gateway_timeout: u8,
+    /// Take what gateways keep from the merchants' balances. By default the platform bears it, and merchants do not see it.
+    #[arg(long, env = "PAYMENTS_MERCHANTS_BEAR_GATEWAY_COSTS")]
+    pub merchants_bear_gateway_costs: bool,
     /// HTTP proxy for calls to payment gateways, such as `http://proxy.internal:3128`. The server ignores HTTPS_PROXY
     /// and similar variables. Webhooks never go through a proxy. A URL with a password belongs in the variable or the file.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]

@@ -7,7 +7,7 @@ use super::{
     answer::{FinalRejection, Rejection},
     error::GatewayError,
 };
-use crate::domain::{GatewayAttempt, GatewayName, GatewayRefund};
+use crate::domain::{CostRow, GatewayAttempt, GatewayName, GatewayRefund};
 
 /// The amounts that a gateway takes in its currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,18 +127,32 @@ pub trait Gateway: Send + Sync {
         Ok(Vec::new())
     }
     /// A part of the list of all refunds made since a time, strictly after the refund `after`.
-    async fn refunds_since(&self, _since: Timestamp, _after: Option<&str>) -> Result<RefundPage, GatewayError> {
-        Ok(RefundPage::default())
+    async fn refunds_since(
+        &self,
+        _since: Timestamp,
+        _after: Option<&str>,
+    ) -> Result<ListPart<GatewayRefund>, GatewayError> {
+        Ok(ListPart::default())
+    }
+    /// A part of the list of all rows of the gateway's books made since a time, strictly after the row `after`.
+    async fn costs_since(&self, _since: Timestamp, _after: Option<&str>) -> Result<ListPart<CostRow>, GatewayError> {
+        Ok(ListPart::default())
     }
 }
 
-/// A part of the list of a gateway's refunds, newest first.
-#[derive(Debug, Default)]
-pub struct RefundPage {
-    /// Each refund, and its payment if the gateway names one of this server.
-    pub refunds: Vec<(Option<PaymentId>, GatewayRefund)>,
-    /// The last refund, if the list goes on after it.
+/// A part of a list of the gateway, newest first.
+#[derive(Debug)]
+pub struct ListPart<T> {
+    /// Each item, with its payment if the gateway names one of this server.
+    pub items: Vec<(Option<PaymentId>, T)>,
+    /// The last item, if the list goes on after it.
     pub next: Option<String>,
+}
+
+impl<T> Default for ListPart<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
 }
 
 #[derive(Debug)]

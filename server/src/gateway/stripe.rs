@@ -3,6 +3,7 @@
 //! A session is paid if Stripe's API reports `payment_status: paid` with the payment's amount and currency. Stripe's signed
 //! events are only a reason to query the session.
 
+mod balance;
 mod error;
 mod event;
 mod refund;
@@ -28,13 +29,13 @@ use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
     contract::{
-        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundOutcome, RefundPage, RefundRequest,
+        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, ListPart, RefundOutcome, RefundRequest,
         RefundWay,
     },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
-use crate::domain::{GatewayAttempt, GatewayName, GatewayRefund};
+use crate::domain::{CostRow, GatewayAttempt, GatewayName, GatewayRefund};
 
 /// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
 pub(super) const LIMITS: AmountLimits =
@@ -308,8 +309,16 @@ impl Gateway for Stripe {
         Ok(refunds.iter().filter_map(StripeRefund::read).collect())
     }
 
-    async fn refunds_since(&self, since: Timestamp, after: Option<&str>) -> Result<RefundPage, GatewayError> {
-        self.refund_page(since, after).await
+    async fn refunds_since(
+        &self,
+        since: Timestamp,
+        after: Option<&str>,
+    ) -> Result<ListPart<GatewayRefund>, GatewayError> {
+        self.refund_part(since, after).await
+    }
+
+    async fn costs_since(&self, since: Timestamp, after: Option<&str>) -> Result<ListPart<CostRow>, GatewayError> {
+        self.cost_part(since, after).await
     }
 }
 

@@ -19,7 +19,7 @@ pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metric
         Box::pin(Arc::clone(service).store_key_uses()),
         request_log,
         Box::pin(Arc::clone(service).reconcile()),
-        Box::pin(Arc::clone(service).follow_all_refunds()),
+        Box::pin(Arc::clone(service).follow_gateway_lists()),
         held_up,
         dispatching,
         fan_out,

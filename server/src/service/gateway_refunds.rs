@@ -1,26 +1,18 @@
 //! Follows the refunds that a gateway reports: those that it accepted and that succeed or fail later, and those that a person
 //! made in its dashboard.
 //!
-//! An event is only a reason to ask. A worker reads the gateway's list of refunds again and again, so a lost event loses none.
+//! An event is only a reason to ask. [A worker](super::gateway_lists) reads the gateway's list of refunds again and again, so a
+//! lost event loses none.
 
-use std::{slice, sync::Arc, time::Duration};
+use std::slice;
 
-use payments_core::{Cause, CreateRefund, NewRefund, PaymentId, RefundId, RefundSource, TimelineKind, Timestamp};
-use tokio::time::sleep;
+use payments_core::{Cause, CreateRefund, NewRefund, PaymentId, RefundId, RefundSource, TimelineKind};
 
 use super::{Result, Service, ServiceError, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{GatewayRefund, GatewayRefundState, RefundChange, Session},
-    gateway::{Gateway, GatewayError},
     store::{Change, Write},
 };
-
-/// How far back the worker reads the list.
-const WINDOW_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// The time between two pages of the list.
-const PAGE_INTERVAL: Duration = Duration::from_secs(5);
-/// The time between two readings of the list.
-const READING_INTERVAL: Duration = Duration::from_secs(600);
 
 impl Service {
     /// Asks the gateway about the refunds of a payment and records what it lacks. Returns [`ServiceError::RefundInProgress`]
@@ -120,38 +112,8 @@ impl Service {
         self.request_review(session, next, &what).await.map(drop)
     }
 
-    /// Reads the card processor's list of refunds again and again. Runs forever.
-    pub async fn follow_all_refunds(self: Arc<Self>) {
-        let Ok(gateway) = self.gateways.card_processor() else { return std::future::pending().await };
-        loop {
-            sleep(READING_INTERVAL).await;
-            if let Err(error) = self.read_refunds(gateway).await {
-                tracing::warn!(%error, "could not read the gateway's refunds to the end; reading them again later");
-            }
-        }
-    }
-
-    async fn read_refunds(&self, gateway: &dyn Gateway) -> Result<(), GatewayError> {
-        let now = self.ambient.now().as_millis();
-        let since = Timestamp::from_millis(now - WINDOW_MILLIS).unwrap_or(Timestamp::UNIX_EPOCH);
-        let mut after = None;
-        loop {
-            let page = gateway.refunds_since(since, after.as_deref()).await?;
-            for (payment, refund) in &page.refunds {
-                let Some(payment) = payment else { continue };
-                if let Err(error) = self.follow_if_unknown(payment, refund).await {
-                    tracing::warn!(%payment, %error, "could not follow a refund of the gateway; trying again later");
-                }
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(());
-            }
-            sleep(PAGE_INTERVAL).await;
-        }
-    }
-
-    async fn follow_if_unknown(&self, payment: &PaymentId, refund: &GatewayRefund) -> Result<()> {
+    /// Follows a refund of the gateway's list, if the payment lacks it.
+    pub(super) async fn follow_if_unknown(&self, payment: &PaymentId, refund: &GatewayRefund) -> Result<()> {
         let Some(session) = self.store.session(payment).await? else { return Ok(()) };
         let is_under_way = session.pending_refund.is_some() || session.needs_manual_review();
         match session.refund_change(slice::from_ref(refund)) {

@@ -13,6 +13,7 @@ mod confirm;
 mod error;
 mod events;
 mod expiry;
+mod gateway_lists;
 mod gateway_refunds;
 mod held_up;
 mod idempotency;
@@ -99,6 +100,8 @@ pub struct Settings {
     /// Whether only this machine can reach the server.
     pub is_local: bool,
     pub max_webhook_endpoints: usize,
+    /// Whether merchants bear what gateways keep, instead of the platform.
+    pub merchants_bear_costs: bool,
 }
 
 /// The use cases, with the store, the gateways and everything else that they call.

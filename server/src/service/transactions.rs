@@ -100,6 +100,7 @@ fn kind_of(kind: BookingKind) -> TransactionKind {
     match kind {
         BookingKind::Refunded => TransactionKind::Refund,
         BookingKind::RefundFailed => TransactionKind::RefundFailed,
+        BookingKind::MerchantCost => TransactionKind::GatewayCost,
         _ => TransactionKind::Payment,
     }
 }

@@ -4,7 +4,7 @@ use payments_core::{Booking, EventKind, Payment, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::change::EventWrite;
-use crate::domain::{KeyClaim, StoredResponse, event_count_faults, expected_bookings};
+use crate::domain::{KeyClaim, Session, StoredResponse, event_count_faults, expected_bookings};
 
 /// Each expected event exists once, and every event is about this payment. Returns the violations.
 pub(super) fn event_faults(payment: &Payment, events: &[EventWrite]) -> Vec<String> {
@@ -32,10 +32,10 @@ fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
 }
 
 /// A payment's bookings match its state. Returns the violation.
-pub(super) fn booking_fault(payment: &Payment, mut bookings: Vec<Booking>) -> Option<String> {
+pub(super) fn booking_fault(session: &Session, mut bookings: Vec<Booking>) -> Option<String> {
     bookings.sort();
-    let is_expected = bookings == expected_bookings(payment);
-    (!is_expected).then(|| format!("is {}, and its bookings are not those of that", payment.raw_status))
+    let is_expected = bookings == expected_bookings(session);
+    (!is_expected).then(|| format!("is {}, and its bookings are not those of that", session.payment.raw_status))
 }
 
 /// A claimed key has no valid response, and its lease ends after it begins. Returns the violations.
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_payment_has_the_bookings_of_its_state() {
-        let payment = new_session().payment;
-        assert_eq!(booking_fault(&payment, Vec::new()), None);
-        let fault = booking_fault(&payment, vec![Booking { kind: BookingKind::Paid, minor: 5, fee_minor: 0 }]);
+        let session = new_session();
+        assert_eq!(booking_fault(&session, Vec::new()), None);
+        let fault = booking_fault(&session, vec![Booking { kind: BookingKind::Paid, minor: 5, fee_minor: 0 }]);
         assert_eq!(fault.as_deref(), Some("is created, and its bookings are not those of that"));
     }
 

@@ -120,7 +120,7 @@ FROM (SELECT json_of(body) AS j FROM record
 WHERE j #> '{money,listed}' IS NOT NULL;
 COMMENT ON VIEW transaction IS 'What moved a merchant''s balance: payments that were paid, refunds, refunds that failed.';
 COMMENT ON COLUMN transaction.id IS 'Its event, or its own id if it has none.';
-COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed.';
+COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed, merchant_cost.';
 COMMENT ON COLUMN transaction.position IS 'Its place among those of the developer and environment, from 0 on, without gaps.';
 COMMENT ON COLUMN transaction.amount IS 'The gross amount; negative for a refund.';
 COMMENT ON COLUMN transaction.fee IS 'What the platform keeps of it.';

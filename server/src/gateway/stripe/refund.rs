@@ -17,7 +17,7 @@ use crate::{
     domain::{GatewayRefund, GatewayRefundState},
     gateway::{
         answer::{About, Names},
-        contract::{RefundOutcome, RefundPage},
+        contract::{ListPart, RefundOutcome},
         error::GatewayError,
     },
 };
@@ -40,9 +40,9 @@ pub(super) struct StripeRefund {
 
 /// A page of one of Stripe's lists.
 #[derive(Debug, Deserialize)]
-struct List<T> {
-    data: Vec<T>,
-    has_more: bool,
+pub(super) struct List<T> {
+    pub(super) data: Vec<T>,
+    pub(super) has_more: bool,
 }
 
 impl StripeRefund {
@@ -63,13 +63,18 @@ impl StripeRefund {
 
     /// The payment that the refund or its payment intent names.
     pub(super) fn payment(&self) -> Option<PaymentId> {
-        let named = |metadata: &Value| metadata["payment_id"].as_str().and_then(|id| id.parse().ok());
-        named(&self.metadata).or_else(|| named(&self.payment_intent["metadata"]))
+        payment_named(&self.metadata, &self.payment_intent)
     }
 
     pub(super) fn status(&self) -> &str {
         self.status.as_deref().unwrap_or("without a status")
     }
+}
+
+/// The payment that an object's metadata or its payment intent names.
+pub(super) fn payment_named(metadata: &Value, payment_intent: &Value) -> Option<PaymentId> {
+    let named = |metadata: &Value| metadata["payment_id"].as_str().and_then(|id| id.parse().ok());
+    named(metadata).or_else(|| named(&payment_intent["metadata"]))
 }
 
 impl Names for StripeRefund {
@@ -107,16 +112,21 @@ impl Stripe {
         self.list("list refunds", "refunds", query, after).await
     }
 
-    pub(super) async fn refund_page(&self, since: Timestamp, after: Option<&str>) -> Result<RefundPage, GatewayError> {
+    pub(super) async fn refund_part(
+        &self,
+        since: Timestamp,
+        after: Option<&str>,
+    ) -> Result<ListPart<GatewayRefund>, GatewayError> {
         let since = since.as_unix_seconds().to_string();
         let query = [("created[gte]", since.as_str()), ("expand[]", "data.payment_intent")];
         let List { data, has_more } = self.refund_list(&query, after).await?;
         let next = data.last().filter(|_| has_more).map(|refund| refund.id.clone());
-        let refunds = data.iter().filter_map(|refund| Some((refund.payment(), refund.read()?)));
-        Ok(RefundPage { refunds: refunds.collect(), next })
+        let items = data.iter().filter_map(|refund| Some((refund.payment(), refund.read()?)));
+        Ok(ListPart { items: items.collect(), next })
     }
 
-    async fn list<T: DeserializeOwned>(
+    /// A page of one of Stripe's lists, after an object.
+    pub(super) async fn list<T: DeserializeOwned>(
         &self,
         what: &'static str,
         kind: &str,

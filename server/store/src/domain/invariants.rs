@@ -4,7 +4,7 @@ use payments_core::{
     Amount, Booking, BookingKind, Environment, EventKind, MAX_REFUNDS, Payment, RawStatus, Refund, RefundStatus,
 };
 
-use super::{MAX_ATTEMPTS, Session};
+use super::{GatewayCost, MAX_ATTEMPTS, Session};
 
 /// The invariants that a session violates, checked without any other record.
 pub fn faults(session: &Session) -> Vec<&'static str> {
@@ -100,8 +100,9 @@ pub fn event_count_faults(payment: &Payment, count: impl Fn(&EventKind) -> usize
         .collect()
 }
 
-/// The bookings that a payment's state requires, in the order of their kinds and amounts.
-pub fn expected_bookings(payment: &Payment) -> Vec<Booking> {
+/// The bookings that a session requires, in the order of their kinds and amounts.
+pub fn expected_bookings(session: &Session) -> Vec<Booking> {
+    let payment = &session.payment;
     let paid = payment.paid_at.map(|_| Booking::new(BookingKind::Paid, payment.amount, payment.platform_fee_amount));
     let of_refund = |refund: &Refund| {
         let fee = refund.fee_returned.unwrap_or_default();
@@ -111,7 +112,9 @@ pub fn expected_bookings(payment: &Payment) -> Vec<Booking> {
         let failed = (!refund.stands()).then(|| Booking::new(BookingKind::RefundFailed, refund.amount, fee));
         [Some(booked), sent, failed].into_iter().flatten()
     };
-    let mut bookings: Vec<Booking> = paid.into_iter().chain(payment.refunds.iter().flat_map(of_refund)).collect();
+    let costs = session.costs.iter().map(GatewayCost::booking);
+    let mut bookings: Vec<Booking> =
+        paid.into_iter().chain(payment.refunds.iter().flat_map(of_refund)).chain(costs).collect();
     bookings.sort();
     bookings
 }
@@ -248,7 +251,7 @@ mod tests {
             (refunded(), [1, 1, 1, 1, 0], vec![completed, part, rest]),
             (fail(&refunded()), [1, 1, 1, 1, 1], vec![completed, part, rest, failed]),
         ] {
-            assert_eq!((events(&session, counts), expected_bookings(&session.payment)), (String::new(), bookings));
+            assert_eq!((events(&session, counts), expected_bookings(&session)), (String::new(), bookings));
         }
         assert_eq!(events(&refunded(), [1, 1, 2, 0, 0]), "has 0 events payment.refunded, and its state comes to 1");
         assert_eq!(events(&session(), [0, 0, 0, 0, 0]), "has 0 events payment.created, and its state comes to 1");

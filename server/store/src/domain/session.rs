@@ -6,7 +6,7 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{EndedAttempt, GatewayAttempt, IdempotencyKey, Move, RefundReference, Scope};
+use super::{EndedAttempt, GatewayAttempt, GatewayCost, IdempotencyKey, Move, RefundReference, Scope};
 
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Session {
     /// The gateway's ids of refunds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refund_references: Vec<RefundReference>,
+    /// What the gateway kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<GatewayCost>,
     /// When the server next asks about the refunds that the gateway has accepted and not settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund_check_at: Option<Timestamp>,
@@ -53,6 +56,7 @@ impl Session {
             check_at: None,
             pending_refund: None,
             refund_references: Vec::new(),
+            costs: Vec::new(),
             refund_check_at: None,
             settlements: Vec::new(),
             review: None,

@@ -1,6 +1,8 @@
 //! The record of a booking without an event, and the entries of every booking.
 
-use payments_core::{Booking, BookingKind, Currency, LedgerAccount, PaymentId, Posting, Timestamp, TransactionId};
+use payments_core::{
+    Booking, BookingKind, Currency, EventId, LedgerAccount, PaymentId, Posting, Timestamp, TransactionId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -112,6 +114,16 @@ impl Record for StoredBooking {
     fn entries(&self) -> Vec<Entry> {
         self.money.entries(&self.scope, item_of_booking(&self.id))
     }
+}
+
+/// The event of an id in the list of transactions, if it is an event's.
+pub(super) fn as_event(id: &TransactionId) -> Option<EventId> {
+    id.as_str().starts_with(EventId::PREFIX).then(|| id.as_str().parse().ok()).flatten()
+}
+
+/// The key of the record that an id in the list of transactions names.
+pub(super) fn key_in_list(id: &TransactionId) -> Vec<u8> {
+    as_event(id).map_or_else(|| keys::booking(id), |event| keys::event(&event))
 }
 
 /// The name of the sum that is the balance of a developer's account.

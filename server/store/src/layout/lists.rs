@@ -8,7 +8,7 @@ use payments_core::{
 
 use super::{
     Store,
-    booking::{StoredBooking, StoredMoney},
+    booking::{StoredBooking, StoredMoney, as_event, key_in_list},
     codec::unpack,
     delivery,
     event::StoredEvent,
@@ -172,11 +172,7 @@ struct ListedBooking {
 async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking>> {
     // The id of a booking without an event, or of an event.
     let ids: Vec<TransactionId> = ids(EventId::PREFIX, items);
-    let key = |id: &TransactionId| match as_event(id) {
-        Some(event) => keys::event(&event),
-        None => keys::booking(id),
-    };
-    let keys: Vec<_> = ids.iter().map(key).collect();
+    let keys: Vec<_> = ids.iter().map(key_in_list).collect();
     let mut found = Vec::new();
     for ((id, key), record) in ids.into_iter().zip(&keys).zip(reads.get(keys.clone()).await?) {
         let Some(record) = record else { continue };
@@ -192,11 +188,6 @@ async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking
         });
     }
     Ok(found)
-}
-
-/// The event of an id in the list of transactions, if it is an event's.
-fn as_event(id: &TransactionId) -> Option<EventId> {
-    id.as_str().starts_with(EventId::PREFIX).then(|| id.as_str().parse().ok()).flatten()
 }
 
 /// The event whose transaction has this id, if there is one.

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     PaymentJson, StoreError,
     domain::{
-        DayTotals, EndedAttempt, GatewayAttempt, ManualReview, ManualSettlement, Move, PendingRefund, RefundReference,
-        Scope, Session, lookups,
+        DayTotals, EndedAttempt, GatewayAttempt, GatewayCost, ManualReview, ManualSettlement, Move, PendingRefund,
+        RefundReference, Scope, Session, lookups,
     },
 };
 
@@ -58,6 +58,8 @@ struct Rest<'s> {
     pending_refund: Option<Cow<'s, PendingRefund>>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     refund_references: Cow<'s, [RefundReference]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    costs: Cow<'s, [GatewayCost]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
@@ -129,6 +131,7 @@ impl StoredPayment<'_> {
             check_at,
             pending_refund,
             refund_references,
+            costs,
             refund_check_at,
             settlements,
             review,
@@ -146,6 +149,7 @@ impl StoredPayment<'_> {
             check_at,
             pending_refund: pending_refund.map(Cow::into_owned),
             refund_references: refund_references.into_owned(),
+            costs: costs.into_owned(),
             refund_check_at,
             settlements: settlements.into_owned(),
             review: review.map(Cow::into_owned),
@@ -188,6 +192,7 @@ impl Record for StoredPayment<'_> {
             check_at: session.check_at,
             pending_refund: session.pending_refund.as_ref().map(Cow::Borrowed),
             refund_references: Cow::Borrowed(&session.refund_references),
+            costs: Cow::Borrowed(&session.costs),
             refund_check_at: session.refund_check_at,
             settlements: Cow::Borrowed(&session.settlements),
             review: session.review.as_ref().map(Cow::Borrowed),

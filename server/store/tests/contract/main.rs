@@ -267,6 +267,7 @@ contract! {
     }
     transactions {
         each_booking_of_a_merchant_is_a_transaction_with_the_balance_after_it,
+        a_booking_without_an_event_is_a_transaction_too,
         a_reader_of_older_transactions_misses_none_and_reads_none_twice,
     }
     found {

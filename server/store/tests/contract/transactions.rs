@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{BookingKind, Cause, Environment, EventId, NewRefund, RANDOM_BYTES, RefundId, Slot, TransactionId};
+use payments_core::{
+    Amount, BookingKind, Cause, Environment, EventId, NewRefund, RANDOM_BYTES, RefundId, Slot, TransactionId,
+};
 use payments_store::{
-    PaymentWrite, Store, TransactionEntry, TransactionsFrom,
-    domain::{MoneyMove, Scope},
+    BookingWrite, PaymentWrite, Store, TransactionEntry, TransactionsFrom,
+    domain::{GatewayCost, MoneyMove, Scope},
 };
 use tokio::time::sleep;
 
-use crate::samples::{DAY, SECOND, at, commit, new_payment, paid, payment, scope, try_moved, without_event};
+use crate::samples::{DAY, SECOND, at, changed, commit, new_payment, paid, payment, scope, try_moved, without_event};
 
 /// The part of the list, once it has `expected` transactions: a place may show one a little late.
 async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expected: usize) -> Vec<TransactionEntry> {
@@ -75,6 +77,22 @@ pub(super) async fn each_booking_of_a_merchant_is_a_transaction_with_the_balance
     for unknown in [event, booking, TransactionId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES])] {
         assert!(store.transactions(&scope(), &TransactionsFrom::Transaction(unknown), 9).await.unwrap().is_none());
     }
+}
+
+pub(super) async fn a_booking_without_an_event_is_a_transaction_too(store: Arc<Store>) {
+    let paid = pay(&store, 1, 0).await;
+    let cost = GatewayCost { row: "txn_1".into(), amount: Amount::from_minor(117), is_of_merchant: true };
+    let booking = cost.booking();
+    let write = changed(&paid.session, |session| session.costs.push(cost));
+    let id = TransactionId::new(Slot::FIRST, at(SECOND), [7; RANDOM_BYTES]);
+    let write =
+        PaymentWrite { without_event: vec![BookingWrite { id: id.clone(), created_at: at(SECOND), booking }], ..write };
+    commit(&store, vec![payment(write)]).await.unwrap();
+    pay(&store, 2, DAY).await;
+    let found = listed(&store, TransactionsFrom::Newest, 9, 3).await;
+    assert_eq!((&found[1].id, found[1].balance_minor), (&id, 9_633));
+    assert_eq!((found[1].money.kind, found[1].money.amount), (BookingKind::MerchantCost, -117));
+    assert_eq!(listed(&store, TransactionsFrom::Transaction(id), 9, 2).await, found[1..]);
 }
 
 pub(super) async fn a_reader_of_older_transactions_misses_none_and_reads_none_twice(store: Arc<Store>) {

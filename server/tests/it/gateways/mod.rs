@@ -2,6 +2,7 @@
 
 mod amounts;
 mod calls;
+mod costs;
 mod other_answers;
 mod partial_refunds;
 mod payments;

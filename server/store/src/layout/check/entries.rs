@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 
-use payments_core::{DeliveryId, EventId, KeyId, PaymentId, Status, WebhookId};
+use payments_core::{DeliveryId, EventId, KeyId, PaymentId, Status, TransactionId, WebhookId};
 
 use super::{
     super::{
         bits,
+        booking::key_in_list,
         codec::{Reader, unpack},
         entry::{Entry, key_at, owners_at},
         head::{CHUNK, Head, Tail, read_day},
@@ -212,7 +213,8 @@ impl Check<'_> {
     ) -> Result<(), StoreError> {
         let record = match name {
             "payments" => unpack(PaymentId::PREFIX, item).map(|id| keys::payment(&id)),
-            "events" | "transactions" => unpack(EventId::PREFIX, item).map(|id| keys::event(&id)),
+            "events" => unpack(EventId::PREFIX, item).map(|id| keys::event(&id)),
+            "transactions" => unpack(EventId::PREFIX, item).map(|id: TransactionId| key_in_list(&id)),
             _ => unpack(DeliveryId::PREFIX, item).map(|id| keys::delivery(&id)),
         };
         let follows = self.entries_from(record).await?.iter().any(|entry| {

@@ -136,7 +136,7 @@ impl Check<'_> {
             );
             bookings.extend(its.map(|it| it.money.booking));
         }
-        if let Some(fault) = booking_fault(payment, bookings) {
+        if let Some(fault) = booking_fault(&stored.session, bookings) {
             self.find(key, fault);
         }
         Ok(())

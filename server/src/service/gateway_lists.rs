@@ -1,0 +1,106 @@
+//! Reads the gateway's lists of refunds and of what it kept, again and again.
+
+use std::{fmt::Display, sync::Arc, time::Duration};
+
+use payments_core::{PaymentId, RawJson, Timestamp, TransactionId};
+use tokio::time::sleep;
+
+use super::{Result, Service, retry_on_conflict};
+use crate::{
+    domain::{CostRow, GatewayCost},
+    gateway::{Gateway, GatewayError},
+    store::{BookingWrite, Change, PaymentWrite, Write},
+};
+
+/// How far back the worker reads.
+const WINDOW_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// The time between two parts of a list.
+const PART_INTERVAL: Duration = Duration::from_secs(5);
+/// The time between two readings.
+const READING_INTERVAL: Duration = Duration::from_secs(600);
+/// The time from the start of the server to the first reading.
+const FIRST_READING_AFTER: Duration = Duration::from_secs(2);
+
+impl Service {
+    /// Reads the card processor's lists again and again. Runs forever.
+    pub async fn follow_gateway_lists(self: Arc<Self>) {
+        let Ok(gateway) = self.gateways.card_processor() else { return std::future::pending().await };
+        sleep(FIRST_READING_AFTER).await;
+        loop {
+            for outcome in [self.read_refunds(gateway).await, self.read_costs(gateway).await] {
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, "could not read a list of the gateway to its end; reading it again later");
+                }
+            }
+            sleep(READING_INTERVAL).await;
+        }
+    }
+
+    fn window_begins(&self) -> Timestamp {
+        let begin = self.ambient.now().as_millis() - WINDOW_MILLIS;
+        Timestamp::from_millis(begin).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    async fn read_refunds(&self, gateway: &dyn Gateway) -> Result<(), GatewayError> {
+        let (since, mut after) = (self.window_begins(), None);
+        loop {
+            let part = gateway.refunds_since(since, after.as_deref()).await?;
+            for (payment, refund) in &part.items {
+                if let Some(payment) = payment
+                    && let Err(error) = self.follow_if_unknown(payment, refund).await
+                {
+                    warn(payment, &error);
+                }
+            }
+            match part.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+            sleep(PART_INTERVAL).await;
+        }
+    }
+
+    async fn read_costs(&self, gateway: &dyn Gateway) -> Result<(), GatewayError> {
+        let (since, mut after) = (self.window_begins(), None);
+        loop {
+            let part = gateway.costs_since(since, after.as_deref()).await?;
+            for (payment, row) in &part.items {
+                if let Some(payment) = payment
+                    && let Err(error) = self.book_cost(payment, row).await
+                {
+                    warn(payment, &error);
+                }
+            }
+            match part.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+            sleep(PART_INTERVAL).await;
+        }
+    }
+
+    /// Books what the gateway kept of a payment, once for each row of its books.
+    async fn book_cost(&self, id: &PaymentId, row: &CostRow) -> Result<()> {
+        retry_on_conflict(|| async {
+            let Some(session) = self.store.session(id).await? else { return Ok(()) };
+            if !session.lacks_cost(row) {
+                return Ok(());
+            }
+            let is_of_merchant = self.settings.merchants_bear_costs;
+            let cost = GatewayCost { row: row.id.clone(), amount: row.amount, is_of_merchant };
+            let created_at = self.ambient.now().max(session.payment.updated_at);
+            let id = TransactionId::new(session.payment.developer_id.slot(), created_at, self.ambient.id_bytes());
+            let booking = BookingWrite { id, created_at, booking: cost.booking() };
+            let mut next = session.next();
+            next.costs.push(cost);
+            let write = PaymentWrite::new(next, RawJson::of(&session.payment)?, None, None);
+            let write = PaymentWrite { without_event: vec![booking], ..write };
+            Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
+        })
+        .await
+    }
+}
+
+fn warn(payment: &PaymentId, error: &dyn Display) {
+    tracing::warn!(%payment, %error, "could not follow the gateway's list; trying again later");
+}
