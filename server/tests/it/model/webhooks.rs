@@ -113,6 +113,8 @@ impl World {
         let Some(index) = index_in(&self.of(who).endpoints, index) else { return };
         let Endpoint { id, is_down, is_removed, .. } = &self.of(who).endpoints[index];
         let (id, is_down, is_removed) = (id.clone(), *is_down, *is_removed);
+        // The list has deliveries in the order in which they were made.
+        self.fanned_out(who).await;
         let Some(answer) = self.post(who, &format!("/webhooks/{id}/test"), key, "{}").await else { return };
         if is_removed {
             return answer.assert_refused(404, "webhook endpoint");
@@ -128,6 +130,7 @@ impl World {
     /// Sends one of the listed deliveries again.
     pub(super) async fn resend(&mut self, who: Who, index: usize, key: Option<&'static str>) {
         let Some(nth) = index_in(&self.of(who).deliveries, index) else { return };
+        self.fanned_out(who).await;
         let path = format!("/webhooks/deliveries?page={}&limit=1", nth + 1);
         let ended = eventually("the delivery to end", async || {
             let mut list = self.get(who, &path).await.json();
@@ -205,6 +208,7 @@ impl World {
 
     /// Compares a page of deliveries with the model and returns it.
     pub(super) async fn deliveries(&self, who: Who, endpoint: Option<usize>, page: usize, limit: usize) -> Vec<Value> {
+        self.fanned_out(who).await;
         let endpoint = endpoint.map(|index| &self.of(who).endpoints[index]);
         let endpoint = endpoint.map(|endpoint| (endpoint.id.clone(), endpoint.is_removed));
         let filter = endpoint.as_ref().map(|(id, _)| format!("&webhookId={id}")).unwrap_or_default();
