@@ -34,15 +34,26 @@ impl Service {
                     None => return Ok(()),
                 }
             }
-            let now = self.ambient.now();
-            if session.refund_check_at.is_some_and(|at| at <= now) {
-                let mut next = Session { check_at: None, ..session.next() };
-                next.plan_refund_check(now);
-                self.commit_without_event(next).await?;
-            }
             Ok(())
         })
         .await
+    }
+
+    /// Follows the refunds of a payment when a question is due, and plans the next one whatever the answer is.
+    pub(super) async fn check_refunds(&self, id: &PaymentId) -> Result<()> {
+        let followed = self.follow_refunds(id).await;
+        retry_on_conflict(|| async {
+            let now = self.ambient.now();
+            let session = self.store.session(id).await?;
+            let Some(session) = session.filter(|it| it.refund_check_at.is_some_and(|at| at <= now)) else {
+                return Ok(());
+            };
+            let mut next = Session { check_at: None, ..session.next() };
+            next.plan_refund_check(followed.is_ok(), now);
+            self.commit_without_event(next).await
+        })
+        .await?;
+        followed
     }
 
     /// Commits a change that follows from the gateway's refunds. `None` if it contradicts the payment, which then needs a manual
@@ -72,11 +83,9 @@ impl Service {
                 (decided, EventData::Refund { reason: None })
             }
         };
-        let decision = decision?;
-        next.payment = decision.payment.clone();
-        next.plan_refund_check(now);
-        next.check_at = None;
-        let write = self.records().decided(decision, next, session, data)?;
+        // Both are planned anew by the refunds as they are then.
+        (next.refund_check_at, next.check_at) = (None, None);
+        let write = self.records().decided(decision?, next, session, data)?;
         let after = write.session.clone();
         self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
         let (payment, status) = (&after.payment.id, after.payment.raw_status.as_str());
@@ -99,7 +108,10 @@ impl Service {
 
     async fn review_found(&self, session: &Session, found: &GatewayRefund, why: &str) -> Result<()> {
         let GatewayRefund { reference, amount, .. } = found;
-        let what = format!("the gateway has a refund {reference} of {amount}, which this payment cannot have: {why}");
+        let currency = session.payment.currency;
+        let what = format!(
+            "the gateway has a refund {reference} of {amount} {currency}, which this payment cannot have: {why}"
+        );
         if session.review.as_ref().is_some_and(|review| review.what == what) {
             return Ok(());
         }

@@ -109,7 +109,7 @@ impl Service {
         let checked = if session.pending_refund.is_some() {
             self.finish_pending_refund(&session).await
         } else if session.refund_check_at.is_some_and(|at| at <= claimed_at) {
-            self.follow_refunds(id).await
+            self.check_refunds(id).await
         } else if session.next_late_check().is_none() {
             self.check_present_attempt(&session).await
         } else if let Err(error) = self.find_late_money(id).await {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
-    gateway::{RefundOutcome, RefundRequest, RefundWay, Rejection},
+    gateway::{Gateway, GatewayError, RefundOutcome, RefundRequest, RefundWay, Rejection},
     store::Write,
 };
 
@@ -156,14 +156,19 @@ impl Service {
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),
             };
-            let asked = async { self.gateways.of_attempt(attempt)?.refund(&session.payment, attempt, &order).await };
-            let outcome = asked.await;
+            let asked = async {
+                let gateway = self.gateways.of_attempt(attempt)?;
+                let outcome = gateway.refund(&session.payment, attempt, &order).await?;
+                let elsewhere = refunded_elsewhere(gateway, &session, pending, &outcome).await?;
+                Ok((outcome, elsewhere))
+            };
+            let outcome: Result<_, GatewayError> = asked.await;
             let now = self.ambient.now();
             let (mut next, kind, error) = match outcome {
-                Ok(RefundOutcome::Made(made)) => {
-                    return self.record_made(&session, pending, made).await.map(Some);
+                Ok((RefundOutcome::Made(made), elsewhere)) => {
+                    return self.record_made(&session, pending, made, elsewhere).await.map(Some);
                 }
-                Ok(RefundOutcome::Rejected(rejection)) => {
+                Ok((RefundOutcome::Rejected(rejection), _)) => {
                     let mut next = session.after_refund(now);
                     // The money may have gone back in the gateway's dashboard.
                     next.refund_check_at = Some(now);
@@ -186,14 +191,15 @@ impl Service {
         });
         outcome.await?.ok_or(ServiceError::Conflict)
     }
-}
 
-impl Service {
-    /// Commits a refund that the gateway has made or accepted. If it gave back less than the rest, a part of the rest went back
-    /// in its dashboard.
-    async fn record_made(&self, session: &Session, pending: &PendingRefund, made: GatewayRefund) -> Result<Answer> {
-        let asked = pending.amount.unwrap_or(session.payment.amount_left());
-        let elsewhere = if made.amount < asked { self.refunded_elsewhere(session, &made).await? } else { Amount::ZERO };
+    /// Commits a refund that the gateway has made or accepted. `elsewhere` is what went back in its dashboard instead.
+    async fn record_made(
+        &self,
+        session: &Session,
+        pending: &PendingRefund,
+        made: GatewayRefund,
+        elsewhere: Amount,
+    ) -> Result<Answer> {
         let now = self.ambient.now();
         let mut next = session.after_refund(now);
         if elsewhere > Amount::ZERO {
@@ -204,17 +210,10 @@ impl Service {
             _ => NewRefund::made(pending.id.clone()),
         };
         next.refer(pending.id.clone(), made.reference);
-        let amount = asked.checked_sub(elsewhere).unwrap_or(made.amount);
+        let rest = amount_asked(session, pending).checked_sub(elsewhere).filter(|rest| *rest > Amount::ZERO);
+        let amount = rest.unwrap_or(made.amount);
         let pending = PendingRefund { amount: Some(amount), ..pending.clone() };
         self.records().record_refund(session, next, &pending, refund).await
-    }
-
-    /// The sum of the gateway's refunds of a payment that the payment lacks, without the one that was just made.
-    async fn refunded_elsewhere(&self, session: &Session, made: &GatewayRefund) -> Result<Amount> {
-        let Some(attempt) = &session.attempt else { return Ok(Amount::ZERO) };
-        let mut reported = self.gateways.of_attempt(attempt)?.refunds(attempt).await?;
-        reported.retain(|it| it.reference != made.reference);
-        Ok(Amount::from_minor(session.refunds_lacked(&reported).map(|it| it.amount.as_minor()).sum()))
     }
 }
 
@@ -257,11 +256,30 @@ impl Records<'_> {
     }
 }
 
+/// The amount of a pending refund: the named one, or what is left.
+fn amount_asked(session: &Session, pending: &PendingRefund) -> Amount {
+    pending.amount.unwrap_or(session.payment.amount_left())
+}
+
 /// The amount that the gateway is asked to refund; `None` for the whole payment, even if the request named its amount.
 fn amount_at_gateway(session: &Session, pending: &PendingRefund) -> Option<Amount> {
-    let left = session.payment.amount_left();
-    let amount = pending.amount.unwrap_or(left);
-    (amount != session.payment.amount).then_some(amount)
+    Some(amount_asked(session, pending)).filter(|amount| *amount != session.payment.amount)
+}
+
+/// If the gateway gave back less than it was asked for: the sum of the refunds that it has and the payment lacks.
+async fn refunded_elsewhere(
+    gateway: &dyn Gateway,
+    session: &Session,
+    pending: &PendingRefund,
+    outcome: &RefundOutcome,
+) -> Result<Amount, GatewayError> {
+    let (RefundOutcome::Made(made), Some(attempt)) = (outcome, &session.attempt) else { return Ok(Amount::ZERO) };
+    if made.amount >= amount_asked(session, pending) {
+        return Ok(Amount::ZERO);
+    }
+    let mut reported = gateway.refunds(attempt).await?;
+    reported.retain(|it| it.reference != made.reference);
+    Ok(Amount::from_minor(session.refunds_lacked(&reported).map(|it| it.amount.as_minor()).sum()))
 }
 
 const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key header, because the same request again would be \

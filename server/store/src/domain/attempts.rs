@@ -150,7 +150,7 @@ impl Session {
     /// review is pending.
     pub fn keep_asking(&mut self) {
         if self.refund_check_at.is_none() {
-            self.plan_refund_check(self.payment.updated_at);
+            self.plan_refund_check(true, self.payment.updated_at);
         }
         if self.pending_refund.is_none() && !self.needs_manual_review() {
             self.check_at = self.check_at.into_iter().chain(self.next_late_check()).chain(self.refund_check_at).min();

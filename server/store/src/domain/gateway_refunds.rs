@@ -46,7 +46,7 @@ pub enum RefundChange {
     Found(GatewayRefund),
 }
 
-/// How soon the server first asks about a refund that the gateway has accepted.
+/// How soon the server first asks about a refund that the gateway has accepted, and asks again without an answer.
 const SHORTEST_CHECK_MILLIS: i64 = 60_000;
 /// The longest interval between two questions.
 pub(super) const LONGEST_CHECK_MILLIS: i64 = 6 * 60 * 60 * 1000;
@@ -95,9 +95,13 @@ impl Session {
         }
     }
 
-    /// Plans the next question about the refunds that the gateway has accepted and not settled, if there are some. The interval
-    /// is a third of the time since the newest one.
-    pub fn plan_refund_check(&mut self, now: Timestamp) {
+    /// Plans the next question about the payment's refunds: soon if the last one was not answered, else if the gateway has
+    /// accepted some and not settled them. The interval is a third of the time since the newest one.
+    pub fn plan_refund_check(&mut self, is_answered: bool, now: Timestamp) {
+        if !is_answered {
+            self.refund_check_at = Timestamp::from_millis(now.as_millis() + SHORTEST_CHECK_MILLIS).ok();
+            return;
+        }
         let waiting = self.payment.refunds.iter().filter(|refund| refund.status == RefundStatus::Pending);
         let newest = waiting.map(|refund| refund.created_at).max();
         self.refund_check_at = newest.and_then(|at| {
@@ -170,13 +174,15 @@ mod tests {
         let mut now = session.payment.updated_at;
         let mut questions = 0;
         while now < at(30 * 24 * 3600) {
-            session.plan_refund_check(now);
+            session.plan_refund_check(true, now);
             now = session.refund_check_at.unwrap();
             questions += 1;
         }
         assert!((100..200).contains(&questions), "{questions} questions in 30 days");
         session.payment = payments_core::settle_refund(&session.payment, &id(1), now).unwrap().payment;
-        session.plan_refund_check(now);
+        session.plan_refund_check(true, now);
         assert_eq!(session.refund_check_at, None);
+        session.plan_refund_check(false, now);
+        assert_eq!(session.refund_check_at, Timestamp::from_millis(now.as_millis() + 60_000).ok());
     }
 }

@@ -33,7 +33,7 @@ pub struct Session {
     /// What the gateway kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<GatewayCost>,
-    /// When the server next asks about the refunds that the gateway has accepted and not settled.
+    /// When the server next asks the gateway about the payment's refunds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

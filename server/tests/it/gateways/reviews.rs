@@ -1,11 +1,14 @@
-//! Manual reviews that a person resolves as paid, on the command line.
+//! Manual reviews that a person resolves, on the command line.
+
+use std::time::Duration;
 
 use gateway_fakes::{Fault, Instead, bkash, stripe};
 use reqwest::Method;
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::live;
-use crate::live::Live;
+use crate::{live::Live, server::eventually};
 
 /// A payment that its gateway reports as paid with another amount.
 async fn with_another_amount(live: &Live, currency: &str) -> String {
@@ -74,4 +77,30 @@ async fn a_review_is_not_resolved_as_paid_without_a_transaction() {
     let listed = live.server.run(&["refunds", "list", "--json"]);
     assert!(listed.contains("TRX77"), "{listed}");
     assert!(live.server.run(&["reviews", "list"]).contains(&asked));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_the_payment_cannot_have_is_reviewed_and_not_asked_about_without_end() {
+    let live = live().await;
+    let stripe = live.stripe.program();
+    stripe.keep_events();
+    let id = live.create(10.0, "USD").await;
+    let (_, attempt) = live.pay(&id).await;
+    stripe.falsify_amount(&attempt, 9_900);
+    live.come_back(&stripe.pay(&attempt, stripe::CARD).unwrap()).await;
+    live.reviews(&id).await;
+    live.server.run(&["reviews", "resolve", &id, "--note", "seen in the statement", "--as", "paid"]);
+    // All of it goes back in the dashboard, so the refusal of ours makes the server ask.
+    let whole = stripe.refund_part_by_hand(&id, 9_900).unwrap();
+    let answer = live.request(Method::POST, &format!("/payments/{id}/refund")).send().await.unwrap();
+    assert_eq!(answer.status(), 422);
+    let found = format!("the gateway has a refund {whole} of 99 USD, which this payment cannot have: 10 of");
+    eventually("the review", async || live.server.run(&["reviews", "list"]).contains(&found).then_some(())).await;
+    live.server.run(&["reviews", "resolve", &id, "--note", "the whole went back"]);
+    let asked = || live.stripe.faults().calls_of("retrieve");
+    let begun = asked();
+    eventually("the question after the review", async || (asked() > begun).then_some(())).await;
+    sleep(Duration::from_secs(2)).await;
+    assert!(!live.server.log().contains("a payment stays due"), "{}", live.server.log());
+    live.server.run(&["check"]);
 }
