@@ -229,14 +229,17 @@ impl CreateRefund {
     /// The cause of this refund: a refund of a part, or of all that is left.
     ///
     /// # Errors
-    /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, and [`Refusal::TooManyRefunds`] for a part when only
-    /// one more refund is possible.
+    /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, [`Refusal::TooManyRefunds`] for a part when only one more
+    /// refund is possible, and [`Refusal::NoMoreRefunds`] when none is.
     pub fn cause(&self, payment: &Payment, refund: NewRefund) -> Result<Cause, Refusal> {
         let left = payment.amount_left();
         let refund = NewRefund { reason: self.reason.clone(), ..refund };
         match self.amount {
             Some(amount) if payment.raw_status == RawStatus::Paid && amount > left => {
                 Err(Refusal::MoreThanIsLeft { left })
+            }
+            _ if payment.raw_status == RawStatus::Paid && payment.refunds.len() >= MAX_REFUNDS => {
+                Err(Refusal::NoMoreRefunds)
             }
             Some(amount) if amount < left && payment.refunds.len() + 1 >= MAX_REFUNDS => Err(Refusal::TooManyRefunds),
             Some(amount) if amount < left => Ok(Cause::PartRefunded { refund, amount }),

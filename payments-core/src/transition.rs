@@ -116,6 +116,9 @@ pub enum Refusal {
     /// The payment already has its maximum number of partial refunds.
     #[error("this payment has {count} refunds, and one more is possible: leave out the amount to refund all that is left", count = crate::MAX_REFUNDS - 1)]
     TooManyRefunds,
+    /// The payment already has its maximum number of refunds, of which some failed.
+    #[error("this payment has {count} refunds, and no more are possible; send the money another way", count = crate::MAX_REFUNDS)]
+    NoMoreRefunds,
     /// No refund of this payment waits for manual settlement.
     #[error("this payment has no refund that waits for manual settlement")]
     NothingToSettle,
@@ -139,7 +142,7 @@ impl Refusal {
             Self::State { .. } | Self::TestPayment { .. } => ErrorCode::PaymentNotPayable,
             Self::LiveSimulation => ErrorCode::SimulationNotAllowed,
             Self::MoreThanIsLeft { .. } => ErrorCode::RefundAmountTooLarge,
-            Self::TooManyRefunds => ErrorCode::RefundLimitReached,
+            Self::TooManyRefunds | Self::NoMoreRefunds => ErrorCode::RefundLimitReached,
         }
     }
 }

@@ -106,7 +106,12 @@ fn after_99_parts_only_the_rest_can_be_refunded() {
     }
     assert_eq!(refund(&payment, &part, 100).unwrap_err(), Refusal::TooManyRefunds);
     payment = refund(&payment, &CreateRefund::rest(), 100).unwrap().payment;
-    assert_eq!((payment.refunds.len(), payment.raw_status), (MAX_REFUNDS, RawStatus::Refunded));
+    assert_eq!((payment.refunds.len(), &payment.raw_status), (MAX_REFUNDS, &RawStatus::Refunded));
+    // If the last one fails, no other takes its place.
+    let failed = Cause::RefundFailed { id: id(100), reason: None };
+    payment = decide(&payment, failed, now()).unwrap().payment;
+    assert_eq!(refund(&payment, &CreateRefund::rest(), 101).unwrap_err(), Refusal::NoMoreRefunds);
+    assert_eq!(refund(&payment, &part, 101).unwrap_err(), Refusal::NoMoreRefunds);
 }
 
 #[test]
