@@ -111,9 +111,9 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         if taken.iter().any(|entry| entry.amount_minor != payment.amount.as_minor()) {
             found.push(format!("{} and the gateway disagree about the amount: {taken:?}", payment.id));
         }
-        let kept: u64 = session.costs.iter().map(|cost| cost.amount.as_minor()).sum();
+        let kept: i64 = session.costs.iter().map(|cost| cost.minor).sum();
         let fees: u64 = taken.iter().map(|entry| stripe::charge_fee(entry.amount_minor)).sum();
-        if payment.currency == Currency::Usd && was_paid && kept != fees && !is_reviewed {
+        if payment.currency == Currency::Usd && was_paid && kept != fees.cast_signed() && !is_reviewed {
             found.push(format!("the gateway kept {fees} of {}, and {kept} are booked", payment.id));
         }
         let sent_back: u64 = taken.iter().map(|entry| entry.refunded_minor).sum();

@@ -87,7 +87,7 @@ impl Service {
                 return Ok(());
             }
             let is_of_merchant = self.settings.merchants_bear_costs;
-            let cost = GatewayCost { row: row.id.clone(), amount: row.amount, is_of_merchant };
+            let cost = GatewayCost { row: row.id.clone(), minor: row.minor, is_of_merchant };
             let created_at = self.ambient.now().max(session.payment.updated_at);
             let id = TransactionId::new(session.payment.developer_id.slot(), created_at, self.ambient.id_bytes());
             let booking = BookingWrite { id, created_at, booking: cost.booking() };

@@ -1,6 +1,6 @@
 //! Stripe's balance transactions: the rows of its books, with what it kept of each.
 
-use payments_core::{Amount, Timestamp};
+use payments_core::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,9 +37,8 @@ impl Stripe {
             self.list::<BalanceTransaction>("list balance transactions", "balance_transactions", &query, after).await?;
         let next = data.last().filter(|_| has_more).map(|row| row.id.clone());
         let item = |BalanceTransaction { id, fee, currency, source }| {
-            let amount = Amount::from_minor(u64::try_from(fee).unwrap_or_default());
             let payment = payment_named(&source["metadata"], &source["payment_intent"]);
-            (payment, CostRow { id, amount, currency: currency.to_ascii_uppercase().parse().ok() })
+            (payment, CostRow { id, minor: fee, currency: currency.to_ascii_uppercase().parse().ok() })
         };
         Ok(ListPart { items: data.into_iter().map(item).collect(), next })
     }

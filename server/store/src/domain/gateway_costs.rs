@@ -10,7 +10,8 @@ use super::Session;
 pub struct CostRow {
     /// The gateway's id of the row.
     pub id: String,
-    pub amount: Amount,
+    /// What it kept, in minor units. Negative if it returned some.
+    pub minor: i64,
     /// The currency in which the gateway settles. `None` if this server does not know it.
     pub currency: Option<Currency>,
 }
@@ -19,7 +20,8 @@ pub struct CostRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayCost {
     pub row: String,
-    pub amount: Amount,
+    /// In minor units. Negative if it was returned.
+    pub minor: i64,
     /// Whether the merchant bears it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_merchant: bool,
@@ -31,7 +33,7 @@ const MAX_COSTS: usize = 100;
 impl GatewayCost {
     pub fn booking(&self) -> Booking {
         let kind = if self.is_of_merchant { BookingKind::MerchantCost } else { BookingKind::GatewayCost };
-        Booking::new(kind, self.amount, Amount::ZERO)
+        Booking { kind, minor: self.minor, fee_minor: 0 }
     }
 }
 
@@ -41,7 +43,8 @@ impl Session {
     pub fn lacks_cost(&self, row: &CostRow) -> bool {
         let is_known = self.costs.iter().any(|cost| cost.row == row.id);
         let is_its = self.payment.paid_at.is_some() && row.currency == Some(self.payment.currency);
-        is_its && !is_known && row.amount > Amount::ZERO && self.costs.len() < MAX_COSTS
+        let is_amount = row.minor != 0 && row.minor.unsigned_abs() <= Amount::MAX.as_minor();
+        is_its && !is_known && is_amount && self.costs.len() < MAX_COSTS
     }
 }
 
@@ -52,14 +55,19 @@ mod tests {
 
     #[test]
     fn each_row_in_the_payments_currency_is_booked_once() {
-        let row = |currency| CostRow { id: "txn_1".into(), amount: Amount::from_minor(30), currency };
+        let row = |currency| CostRow { id: "txn_1".into(), minor: 30, currency };
         let mut session = session();
         assert!(!session.lacks_cost(&row(Some(Currency::Bdt))), "it was not paid");
         session.payment.paid_at = Some(at(9));
         assert!(session.lacks_cost(&row(Some(Currency::Bdt))));
         assert!(!session.lacks_cost(&row(Some(Currency::Usd))) && !session.lacks_cost(&row(None)));
-        session.costs.push(GatewayCost { row: "txn_1".into(), amount: Amount::from_minor(30), is_of_merchant: false });
+        session.costs.push(GatewayCost { row: "txn_1".into(), minor: 30, is_of_merchant: false });
         assert!(!session.lacks_cost(&row(Some(Currency::Bdt))));
-        assert_eq!(session.costs[0].booking(), Booking { kind: BookingKind::GatewayCost, minor: 30, fee_minor: 0 });
+        let returned = CostRow { id: "txn_2".into(), minor: -10, currency: Some(Currency::Bdt) };
+        assert!(session.lacks_cost(&returned));
+        assert!(!session.lacks_cost(&CostRow { minor: i64::MIN, ..returned }), "it is no amount");
+        session.costs.push(GatewayCost { row: "txn_2".into(), minor: -10, is_of_merchant: true });
+        let booked: Vec<_> = session.costs.iter().map(|cost| (cost.booking().kind, cost.booking().minor)).collect();
+        assert_eq!(booked, [(BookingKind::GatewayCost, 30), (BookingKind::MerchantCost, -10)]);
     }
 }

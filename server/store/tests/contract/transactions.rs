@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{
-    Amount, BookingKind, Cause, Environment, EventId, NewRefund, RANDOM_BYTES, RefundId, Slot, TransactionId,
-};
+use payments_core::{BookingKind, Cause, Environment, EventId, NewRefund, RANDOM_BYTES, RefundId, Slot, TransactionId};
 use payments_store::{
     BookingWrite, PaymentWrite, Store, TransactionEntry, TransactionsFrom,
     domain::{GatewayCost, MoneyMove, Scope},
@@ -81,7 +79,7 @@ pub(super) async fn each_booking_of_a_merchant_is_a_transaction_with_the_balance
 
 pub(super) async fn a_booking_without_an_event_is_a_transaction_too(store: Arc<Store>) {
     let paid = pay(&store, 1, 0).await;
-    let cost = GatewayCost { row: "txn_1".into(), amount: Amount::from_minor(117), is_of_merchant: true };
+    let cost = GatewayCost { row: "txn_1".into(), minor: 117, is_of_merchant: true };
     let booking = cost.booking();
     let write = changed(&paid.session, |session| session.costs.push(cost));
     let id = TransactionId::new(Slot::FIRST, at(SECOND), [7; RANDOM_BYTES]);
