@@ -126,33 +126,40 @@ pub trait Gateway: Send + Sync {
     async fn refunds(&self, _attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
         Ok(Vec::new())
     }
-    /// A part of the list of all refunds made since a time, strictly after the refund `after`.
-    async fn refunds_since(
+    /// A part of a list since a time, strictly after the item `after`.
+    async fn list(
         &self,
+        _list: GatewayList,
         _since: Timestamp,
         _after: Option<&str>,
-    ) -> Result<ListPart<GatewayRefund>, GatewayError> {
-        Ok(ListPart::default())
-    }
-    /// A part of the list of all rows of the gateway's books made since a time, strictly after the row `after`.
-    async fn costs_since(&self, _since: Timestamp, _after: Option<&str>) -> Result<ListPart<CostRow>, GatewayError> {
+    ) -> Result<ListPart, GatewayError> {
         Ok(ListPart::default())
     }
 }
 
-/// A part of a list of the gateway, newest first.
+/// A list of the gateway that the server reads again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatewayList {
+    /// All refunds, whoever made them.
+    Refunds,
+    /// All rows of the gateway's books.
+    Costs,
+}
+
+/// An item of such a list.
 #[derive(Debug)]
-pub struct ListPart<T> {
-    /// Each item, with its payment if the gateway names one of this server.
-    pub items: Vec<(Option<PaymentId>, T)>,
+pub enum Listed {
+    Refund(GatewayRefund),
+    Cost(CostRow),
+}
+
+/// A part of such a list, newest first.
+#[derive(Debug, Default)]
+pub struct ListPart {
+    /// The items of payments of this server.
+    pub items: Vec<(PaymentId, Listed)>,
     /// The last item, if the list goes on after it.
     pub next: Option<String>,
-}
-
-impl<T> Default for ListPart<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), next: None }
-    }
 }
 
 #[derive(Debug)]

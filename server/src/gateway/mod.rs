@@ -41,7 +41,8 @@ pub use call::Transport;
 #[cfg(feature = "simulation")]
 pub use call::{NoResponse, Response};
 pub use contract::{
-    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, RefundOutcome, RefundRequest, RefundWay,
+    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, Listed, RefundOutcome,
+    RefundRequest, RefundWay,
 };
 pub use credentials::{CREDENTIALS, Credentials};
 pub use error::{GatewayError, GatewaySetupError};

@@ -6,6 +6,7 @@
 mod balance;
 mod error;
 mod event;
+mod list;
 mod refund;
 mod session;
 
@@ -21,6 +22,7 @@ use webhook_verify::{
 
 pub use self::event::{EventSubject, PaymentOf};
 use self::{
+    balance::BalanceTransaction,
     error::{ErrorResponse, StripeError},
     refund::StripeRefund,
     session::{PaymentIntent, Session},
@@ -29,13 +31,13 @@ use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
     contract::{
-        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, ListPart, RefundOutcome, RefundRequest,
-        RefundWay,
+        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, GatewayList, ListPart, RefundOutcome,
+        RefundRequest, RefundWay,
     },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
-use crate::domain::{CostRow, GatewayAttempt, GatewayName, GatewayRefund};
+use crate::domain::{GatewayAttempt, GatewayName, GatewayRefund};
 
 /// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
 pub(super) const LIMITS: AmountLimits =
@@ -309,16 +311,11 @@ impl Gateway for Stripe {
         Ok(refunds.iter().filter_map(StripeRefund::read).collect())
     }
 
-    async fn refunds_since(
-        &self,
-        since: Timestamp,
-        after: Option<&str>,
-    ) -> Result<ListPart<GatewayRefund>, GatewayError> {
-        self.refund_part(since, after).await
-    }
-
-    async fn costs_since(&self, since: Timestamp, after: Option<&str>) -> Result<ListPart<CostRow>, GatewayError> {
-        self.cost_part(since, after).await
+    async fn list(&self, list: GatewayList, since: Timestamp, after: Option<&str>) -> Result<ListPart, GatewayError> {
+        match list {
+            GatewayList::Refunds => self.part::<StripeRefund>(since, after).await,
+            GatewayList::Costs => self.part::<BalanceTransaction>(since, after).await,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads the gateway's lists of refunds and of what it kept, again and again.
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use payments_core::{PaymentId, RawJson, Timestamp, TransactionId};
 use tokio::time::sleep;
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::{Result, Service, retry_on_conflict};
 use crate::{
     domain::{CostRow, GatewayCost},
-    gateway::{Gateway, GatewayError},
+    gateway::{Gateway, GatewayError, GatewayList, Listed},
     store::{BookingWrite, Change, PaymentWrite, Write},
 };
 
@@ -27,48 +27,28 @@ impl Service {
         let Ok(gateway) = self.gateways.card_processor() else { return std::future::pending().await };
         sleep(FIRST_READING_AFTER).await;
         loop {
-            for outcome in [self.read_refunds(gateway).await, self.read_costs(gateway).await] {
-                if let Err(error) = outcome {
-                    tracing::warn!(%error, "could not read a list of the gateway to its end; reading it again later");
+            for list in [GatewayList::Refunds, GatewayList::Costs] {
+                if let Err(error) = self.read(gateway, list).await {
+                    tracing::warn!(?list, %error, "could not read a list of the gateway to its end; reading it again later");
                 }
             }
             sleep(READING_INTERVAL).await;
         }
     }
 
-    fn window_begins(&self) -> Timestamp {
+    async fn read(&self, gateway: &dyn Gateway, list: GatewayList) -> Result<(), GatewayError> {
         let begin = self.ambient.now().as_millis() - WINDOW_MILLIS;
-        Timestamp::from_millis(begin).unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
-    async fn read_refunds(&self, gateway: &dyn Gateway) -> Result<(), GatewayError> {
-        let (since, mut after) = (self.window_begins(), None);
+        let since = Timestamp::from_millis(begin).unwrap_or(Timestamp::UNIX_EPOCH);
+        let mut after = None;
         loop {
-            let part = gateway.refunds_since(since, after.as_deref()).await?;
-            for (payment, refund) in &part.items {
-                if let Some(payment) = payment
-                    && let Err(error) = self.follow_if_unknown(payment, refund).await
-                {
-                    warn(payment, &error);
-                }
-            }
-            match part.next {
-                Some(next) => after = Some(next),
-                None => return Ok(()),
-            }
-            sleep(PART_INTERVAL).await;
-        }
-    }
-
-    async fn read_costs(&self, gateway: &dyn Gateway) -> Result<(), GatewayError> {
-        let (since, mut after) = (self.window_begins(), None);
-        loop {
-            let part = gateway.costs_since(since, after.as_deref()).await?;
-            for (payment, row) in &part.items {
-                if let Some(payment) = payment
-                    && let Err(error) = self.book_cost(payment, row).await
-                {
-                    warn(payment, &error);
+            let part = gateway.list(list, since, after.as_deref()).await?;
+            for (payment, listed) in &part.items {
+                let followed = match listed {
+                    Listed::Refund(refund) => self.follow_if_unknown(payment, refund).await,
+                    Listed::Cost(row) => self.book_cost(payment, row).await,
+                };
+                if let Err(error) = followed {
+                    tracing::warn!(%payment, ?list, %error, "could not follow an item of the gateway's list; trying again later");
                 }
             }
             match part.next {
@@ -99,8 +79,4 @@ impl Service {
         })
         .await
     }
-}
-
-fn warn(payment: &PaymentId, error: &dyn Display) {
-    tracing::warn!(%payment, %error, "could not follow the gateway's list; trying again later");
 }

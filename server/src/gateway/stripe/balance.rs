@@ -1,20 +1,14 @@
 //! Stripe's balance transactions: the rows of its books, with what it kept of each.
 
-use payments_core::Timestamp;
+use payments_core::PaymentId;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    Stripe,
-    refund::{List, payment_named},
-};
-use crate::{
-    domain::CostRow,
-    gateway::{contract::ListPart, error::GatewayError},
-};
+use super::list::{Item, payment_named};
+use crate::{domain::CostRow, gateway::contract::Listed};
 
 #[derive(Debug, Deserialize)]
-struct BalanceTransaction {
+pub(super) struct BalanceTransaction {
     id: String,
     /// What Stripe kept. Negative if it returned some of it.
     fee: i64,
@@ -25,21 +19,19 @@ struct BalanceTransaction {
     source: Value,
 }
 
-impl Stripe {
-    pub(super) async fn cost_part(
-        &self,
-        since: Timestamp,
-        after: Option<&str>,
-    ) -> Result<ListPart<CostRow>, GatewayError> {
-        let since = since.as_unix_seconds().to_string();
-        let query = [("created[gte]", since.as_str()), ("expand[]", "data.source.payment_intent")];
-        let List { data, has_more } =
-            self.list::<BalanceTransaction>("list balance transactions", "balance_transactions", &query, after).await?;
-        let next = data.last().filter(|_| has_more).map(|row| row.id.clone());
-        let item = |BalanceTransaction { id, fee, currency, source }| {
-            let payment = payment_named(&source["metadata"], &source["payment_intent"]);
-            (payment, CostRow { id, minor: fee, currency: currency.to_ascii_uppercase().parse().ok() })
-        };
-        Ok(ListPart { items: data.into_iter().map(item).collect(), next })
+impl Item for BalanceTransaction {
+    const LIST: &'static str = "balance_transactions";
+    const CALL: &'static str = "list balance transactions";
+    const EXPANDED: &'static str = "data.source.payment_intent";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn listed(&self) -> Option<(PaymentId, Listed)> {
+        let Self { id, fee, currency, source } = self;
+        let payment = payment_named(&source["metadata"], &source["payment_intent"])?;
+        let currency = currency.to_ascii_uppercase().parse().ok();
+        Some((payment, Listed::Cost(CostRow { id: id.clone(), minor: *fee, currency })))
     }
 }

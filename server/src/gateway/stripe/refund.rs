@@ -8,20 +8,25 @@
 //! | `failed`, `canceled` | the money was not sent back | a booked refund is reversed |
 //! | none, or another | unknown | the server asks again |
 
-use payments_core::{Amount, PaymentId, Timestamp};
-use serde::{Deserialize, de::DeserializeOwned};
+use payments_core::{Amount, PaymentId};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Session, Stripe};
+use super::{
+    Session, Stripe,
+    list::{Item, Page, payment_named},
+};
 use crate::{
     domain::{GatewayRefund, GatewayRefundState},
     gateway::{
         answer::{About, Names},
-        contract::{ListPart, RefundOutcome},
+        contract::{Listed, RefundOutcome},
         error::GatewayError,
     },
 };
 
+/// How much of the reason why a refund failed is kept.
+const MAX_REASON_CHARS: usize = 200;
 /// How many pages of a payment's refunds are read.
 const PAGES: usize = 10;
 
@@ -38,13 +43,6 @@ pub(super) struct StripeRefund {
     metadata: Value,
 }
 
-/// A page of one of Stripe's lists.
-#[derive(Debug, Deserialize)]
-pub(super) struct List<T> {
-    pub(super) data: Vec<T>,
-    pub(super) has_more: bool,
-}
-
 impl StripeRefund {
     /// `None` if this server does not know its status.
     pub(super) fn read(&self) -> Option<GatewayRefund> {
@@ -52,8 +50,8 @@ impl StripeRefund {
             "succeeded" => GatewayRefundState::Succeeded,
             "pending" | "requires_action" => GatewayRefundState::Pending,
             status @ ("failed" | "canceled") => {
-                let reason = self.failure_reason.clone().unwrap_or_else(|| status.to_owned());
-                GatewayRefundState::Failed { reason: Some(reason) }
+                let reason = self.failure_reason.as_deref().unwrap_or(status);
+                GatewayRefundState::Failed { reason: Some(reason.chars().take(MAX_REASON_CHARS).collect()) }
             }
             _ => return None,
         };
@@ -61,20 +59,23 @@ impl StripeRefund {
         Some(GatewayRefund { reference: self.id.clone(), id, amount: Amount::from_minor(self.amount), state })
     }
 
-    /// The payment that the refund or its payment intent names.
-    pub(super) fn payment(&self) -> Option<PaymentId> {
-        payment_named(&self.metadata, &self.payment_intent)
-    }
-
     pub(super) fn status(&self) -> &str {
         self.status.as_deref().unwrap_or("without a status")
     }
 }
 
-/// The payment that an object's metadata or its payment intent names.
-pub(super) fn payment_named(metadata: &Value, payment_intent: &Value) -> Option<PaymentId> {
-    let named = |metadata: &Value| metadata["payment_id"].as_str().and_then(|id| id.parse().ok());
-    named(metadata).or_else(|| named(&payment_intent["metadata"]))
+impl Item for StripeRefund {
+    const LIST: &'static str = "refunds";
+    const CALL: &'static str = "list refunds";
+    const EXPANDED: &'static str = "data.payment_intent";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn listed(&self) -> Option<(PaymentId, Listed)> {
+        Some((payment_named(&self.metadata, &self.payment_intent)?, Listed::Refund(self.read()?)))
+    }
 }
 
 impl Names for StripeRefund {
@@ -90,7 +91,9 @@ impl Stripe {
         let mut found = Vec::new();
         for _ in 0..PAGES {
             let after = found.last().map(|refund: &StripeRefund| refund.id.clone());
-            let List { data, has_more } = self.refund_list(&[("payment_intent", intent)], after.as_deref()).await?;
+            let query = [("payment_intent", intent)];
+            let page = self.page(StripeRefund::CALL, StripeRefund::LIST, &query, after.as_deref());
+            let Page { data, has_more } = page.await?;
             found.extend(data);
             if !has_more {
                 return Ok(found);
@@ -104,48 +107,10 @@ impl Stripe {
         Ok(self.refunds_of(intent).await?.into_iter().find_map(|refund| About::new(refund, id)))
     }
 
-    async fn refund_list(
-        &self,
-        query: &[(&str, &str)],
-        after: Option<&str>,
-    ) -> Result<List<StripeRefund>, GatewayError> {
-        self.list("list refunds", "refunds", query, after).await
-    }
-
-    pub(super) async fn refund_part(
-        &self,
-        since: Timestamp,
-        after: Option<&str>,
-    ) -> Result<ListPart<GatewayRefund>, GatewayError> {
-        let since = since.as_unix_seconds().to_string();
-        let query = [("created[gte]", since.as_str()), ("expand[]", "data.payment_intent")];
-        let List { data, has_more } = self.refund_list(&query, after).await?;
-        let next = data.last().filter(|_| has_more).map(|refund| refund.id.clone());
-        let items = data.iter().filter_map(|refund| Some((refund.payment(), refund.read()?)));
-        Ok(ListPart { items: items.collect(), next })
-    }
-
-    /// A page of one of Stripe's lists, after an object.
-    pub(super) async fn list<T: DeserializeOwned>(
-        &self,
-        what: &'static str,
-        kind: &str,
-        query: &[(&str, &str)],
-        after: Option<&str>,
-    ) -> Result<List<T>, GatewayError> {
-        let query = url::form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(query)
-            .append_pair("limit", "100")
-            .extend_pairs(after.map(|after| ("starting_after", after)))
-            .finish();
-        let listed = self.call(what, self.client.http.get(self.url(&format!("{kind}?{query}")))).await?;
-        listed.map_err(|error| self.client.unanswered(&error.to_string()))
-    }
-
     /// The payment of a payment intent; `None` if this server did not make it.
     pub async fn payment_of(&self, intent: &str) -> Result<Option<PaymentId>, GatewayError> {
         let query = [("payment_intent", intent)];
-        let List { data, .. } = self.list::<Session>("list sessions", "checkout/sessions", &query, None).await?;
+        let Page { data, .. } = self.page::<Session>("list sessions", "checkout/sessions", &query, None).await?;
         let named = data.iter().filter(|session| session.payment_intent.as_deref() == Some(intent));
         Ok(named.filter_map(|session| session.client_reference_id.as_ref()?.parse().ok()).next())
     }
@@ -193,6 +158,8 @@ mod tests {
         }
         let lost = json!({"failure_reason": "lost_or_stolen_card"});
         assert_eq!(refund(Some("failed"), &lost).read().map(|it| it.state), failed("lost_or_stolen_card"));
+        let long = json!({"failure_reason": "x".repeat(10_000)});
+        assert_eq!(refund(Some("failed"), &long).read().map(|it| it.state), failed(&"x".repeat(200)));
     }
 
     #[test]
@@ -203,7 +170,7 @@ mod tests {
             (json!({"metadata": {}}), None, None),
         ] {
             let refund = refund(Some("succeeded"), &other);
-            assert_eq!(refund.payment().as_ref().map(PaymentId::as_str), payment);
+            assert_eq!(refund.listed().as_ref().map(|(of, _)| of.as_str()), payment);
             assert_eq!(refund.read().unwrap().id.as_ref().map(payments_core::RefundId::as_str), id);
         }
     }
