@@ -356,7 +356,7 @@ pub enum ReviewsCommand {
         /// How the payment ended: paid if the money arrived, else failed. Required while the payment is open. If a refund is
         /// pending, how that ended: refunded if the gateway made it, else not-refunded.
         #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING",
-            value_parser = one_of::<ManualOutcome, 4>(["paid", "failed", "refunded", "not-refunded"]))]
+            value_parser = one_of::<ManualOutcome>(["paid", "failed", "refunded", "not-refunded"]))]
         outcome: Option<ManualOutcome>,
         /// The gateway's id of the transaction that paid it, by which it can be refunded. Without it the server asks the gateway.
         #[arg(long, env = "PAYMENTS_TRANSACTION", value_name = "T")]

@@ -27,7 +27,7 @@ pub enum KeysCommand {
         #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
         workspace: String,
         /// `live` keys move real money, `test` keys move none.
-        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment, 2>(["live", "test"]))]
+        #[arg(long, env = "PAYMENTS_ENVIRONMENT", value_parser = one_of::<Environment>(["live", "test"]))]
         environment: Environment,
         /// The id of a developer app of the workspace; payments created with the key carry it as appId. The key may still read the
         /// payments of the whole workspace, unless it is --app-only.

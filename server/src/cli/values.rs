@@ -24,22 +24,22 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
 }
 
 /// Parses a value by its JSON name.
-pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static, const N: usize>(
-    names: [&'static str; N],
+pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
-    Names(names).try_map(|name| serde_json::from_value(name.into()))
+    Names(names.into_iter().collect()).try_map(|name| serde_json::from_value(name.into()))
 }
 
 /// Parses one of these names. An error lists them but suggests none: to clap, `payment.failed` is similar to
 /// `payment.completed`.
 #[derive(Clone)]
-struct Names<const N: usize>([&'static str; N]);
+struct Names(Vec<&'static str>);
 
-impl<const N: usize> TypedValueParser for Names<N> {
+impl TypedValueParser for Names {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
-        PossibleValuesParser::new(self.0).parse_ref(command, arg, value).map_err(|mut error| {
+        PossibleValuesParser::new(&self.0).parse_ref(command, arg, value).map_err(|mut error| {
             error.remove(ContextKind::SuggestedValue);
             error
         })
