@@ -32,8 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Amount, Payment};
 
 /// An account of the books, in one environment and currency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LedgerAccount {
     /// Captured by a gateway and not yet settled to the bank. Each gateway has one.
     GatewayClearing,

@@ -124,16 +124,18 @@ impl Records<'_> {
         let payment = &session.payment;
         let json = RawJson::of(payment)?;
         let created_at = payment.updated_at;
-        let (slot, random) = (payment.developer_id.slot(), self.ambient.id_bytes());
+        let slot = payment.developer_id.slot();
         let Some(kind) = event else {
-            let id = TransactionId::new(slot, created_at, random);
-            let booking = booking.map(|booking| BookingWrite { id, created_at, booking });
-            let without_event = booking.into_iter().collect();
-            return Ok(PaymentWrite { without_event, ..PaymentWrite::new(session, json, None, None) });
+            let without_event = booking.map(|booking| {
+                let id = TransactionId::new(slot, created_at, self.ambient.id_bytes());
+                BookingWrite { id, created_at, booking }
+            });
+            let write = PaymentWrite::new(session, json, None, None);
+            return Ok(PaymentWrite { without_event: without_event.into_iter().collect(), ..write });
         };
         let data = data.of(&kind, payment, &json)?;
-        let event = EventWrite { id: EventId::new(slot, created_at, random), kind, created_at, data };
-        Ok(PaymentWrite::new(session, json, booking, Some(event)))
+        let id = EventId::new(slot, created_at, self.ambient.id_bytes());
+        Ok(PaymentWrite::new(session, json, booking, Some(EventWrite { id, kind, created_at, data })))
     }
 }
 
