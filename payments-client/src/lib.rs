@@ -45,13 +45,14 @@ pub use payments::Payments;
 pub use payments_core::{
     Account, AccountBalance, Advanced, Amount, ApiKey, AppId, Balance, Balances, CheckoutSession, CreatePayment,
     CreateWebhook, Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus,
-    DemoCheckout, DeveloperApp, DisabledReason, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind,
-    EventPage, FieldError, LineItem, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay,
-    PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect,
-    Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret,
-    SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
-    TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UnknownFields,
-    UpdateWebhook, Verdict, Volume, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
+    DemoCheckout, DeveloperApp, DisabledReason, Dispute, DisputeId, DisputeStatus, Disputes, Environment, ErrorBody,
+    ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LineItem, LoggedAttempt, LoggedRequest, Message,
+    Metadata, MetadataError, Money, Page, Pay, PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, RawJson,
+    RawStatus, RecoverWebhook, Recovered, Redirect, Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed,
+    RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery,
+    TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind,
+    TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, WebhookEndpoint, WebhookId, WithoutCancelUrl,
+    WithoutSuccessUrl, WorkspaceProfile,
 };
 pub use raw_request::RawRequest;
 pub use raw_response::RawResponse;

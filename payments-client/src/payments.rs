@@ -52,6 +52,19 @@ impl<'c> Payments<'c> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// A payment keeps its status while it is disputed:
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, DisputeStatus, PaymentId};
+    /// # async fn retrieve(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// let payment = client.payments().retrieve(&id).await?;
+    /// for dispute in payment.disputes.iter().filter(|it| it.status == DisputeStatus::NeedsResponse) {
+    ///     println!("send evidence of {} by {:?}", dispute.amount, dispute.evidence_due_by);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn retrieve(self, id: &PaymentId) -> Request<Payment> {
         Request::new(self.client, Call::new(Method::GET, "/payments/{}", Some(id.as_str())))
     }

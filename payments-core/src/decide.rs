@@ -1,9 +1,9 @@
 //! Creates payments and applies state transitions to them, with their bookings and events.
 
 use crate::{
-    Amount, AppId, Booking, BookingKind, Cause, CreatePayment, DeveloperId, Environment, EventKind, FeeRate, NewRefund,
-    Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, Refusal, SimulateOutcome,
-    Timestamp, aliased::UnknownFields, ledger, transition,
+    Amount, AppId, Booking, BookingKind, Cause, CreatePayment, DeveloperId, Disputes, Environment, EventKind, FeeRate,
+    NewRefund, Payment, PaymentId, PaymentMethod, RawStatus, Refund, RefundId, RefundStatus, Refunds, Refusal,
+    SimulateOutcome, Timestamp, aliased::UnknownFields, ledger, transition,
 };
 
 /// The result of a transition. Commit all of it in one transaction.
@@ -63,6 +63,7 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
         success_url: params.success_url,
         cancel_url: params.cancel_url,
         refunds: Refunds::default(),
+        disputes: Disputes::default(),
         paid_at: None,
         created_at: new.now,
         updated_at: new.now,
@@ -75,6 +76,9 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
 ///
 /// So a payment's timestamps strictly increase, even within one millisecond or after a clock step. Ids of events and
 /// deliveries begin with these timestamps, so they sort in the order of the transitions.
+///
+/// A cause is a fact. Whether a refund is allowed while the payment is disputed, [`CreateRefund::cause`](crate::CreateRefund)
+/// has decided before.
 ///
 /// # Errors
 /// [`Refusal`] if [`transition`] does not allow the transition.
@@ -94,14 +98,15 @@ pub fn decide(payment: &Payment, cause: Cause, now: Timestamp) -> Result<Decisio
             let paid = Booking::new(BookingKind::Paid, payment.amount, payment.platform_fee_amount);
             (Some(paid), Some(EventKind::PaymentCompleted))
         }
-        Cause::PartRefunded { amount, .. } if amount == Amount::ZERO || amount >= payment.amount_left() => {
-            return Err(Refusal::MoreThanIsLeft { left: payment.amount_left() });
+        Cause::PartRefunded { amount, .. } if amount == Amount::ZERO || amount >= payment.amount_not_refunded() => {
+            return Err(Refusal::MoreThanIsLeft { left: payment.amount_not_refunded() });
         }
         Cause::PartRefunded { refund, amount } => {
             (Some(add_refund(&mut moved, refund, amount, now)), Some(EventKind::PaymentPartiallyRefunded))
         }
         Cause::Refunded(refund) => {
-            (Some(add_refund(&mut moved, refund, payment.amount_left(), now)), Some(EventKind::PaymentRefunded))
+            let rest = payment.amount_not_refunded();
+            (Some(add_refund(&mut moved, refund, rest, now)), Some(EventKind::PaymentRefunded))
         }
         Cause::RefundFailed { id, reason } => {
             let failed = moved.refunds.find_mut(&id).filter(|refund| refund.is_by_gateway());

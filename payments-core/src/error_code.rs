@@ -153,10 +153,14 @@ error_codes! {
         PaymentNotRefundable = "payment_not_refundable",
         /// The payment is refunded already, and nothing was refunded again. Treat it as done.
         PaymentAlreadyRefunded = "payment_already_refunded",
+        /// A dispute is open, or took the money, and nothing else is left of the payment to refund. Answer the dispute. If it is
+        /// won, the money can be refunded again.
+        PaymentDisputed = "payment_disputed",
         /// Less is left of the payment than the refund's amount. The message has what is left. Refund at most that, or leave the
         /// amount out.
         RefundAmountTooLarge = "refund_amount_too_large",
-        /// The payment has 99 refunds of parts. Leave the amount out to refund all that is left.
+        /// The payment has 99 refunds of parts. Leave the amount out to refund all that is left. After 100 refunds no more are
+        /// possible.
         RefundLimitReached = "refund_limit_reached",
         /// A refund of this payment is in progress, and the server finishes it. Retrieve the payment in a moment.
         RefundInProgress = "refund_in_progress",

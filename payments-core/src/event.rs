@@ -22,6 +22,10 @@ open_enum! {
         PaymentRefunded = "payment.refunded",
         /// A refund that the gateway had accepted failed. The payment is completed again.
         PaymentRefundFailed = "payment.refund_failed",
+        /// A payment is disputed, or an inquiry about it has become a chargeback.
+        PaymentDisputed = "payment.disputed",
+        /// A dispute was won or lost, or an inquiry was closed.
+        PaymentDisputeClosed = "payment.dispute_closed",
         /// The developer called the test route of an endpoint.
         TestPing = "test.ping",
     }

@@ -174,6 +174,10 @@ id!(
     RefundId = "ref_"
 );
 id!(
+    /// A dispute: `dsp_…`.
+    DisputeId = "dsp_"
+);
+id!(
     /// A webhook endpoint: `wh_…`.
     WebhookId = "wh_"
 );

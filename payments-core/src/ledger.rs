@@ -232,10 +232,10 @@ impl Booking {
     }
 }
 
-/// The part of the fee that a new refund of `amount` returns.
+/// The part of the fee that a new refund of `amount` returns, or a new withdrawal for a dispute that returns fees.
 ///
-/// Together with the refunds that stand, it returns the same part of the fee as of the amount, rounded half up. So the parts
-/// of a whole payment return exactly its fee:
+/// Together with the refunds that stand and the money that such disputes took, it returns the same part of the fee as of the
+/// amount, rounded half up. So the parts of a whole payment return exactly its fee:
 ///
 /// | of 10.00 with a fee of 0.25 | running total | fee returned so far | with this refund |
 /// |---|---|---|---|
@@ -244,23 +244,26 @@ impl Booking {
 /// | 3.34 | 10.00 | 0.25 | 0.08 |
 #[must_use]
 pub fn fee_returned_with(payment: &Payment, amount: Amount) -> Amount {
-    let stands = payment.refunds.iter().filter(|refund| refund.stands());
-    let (before, returned) = stands.fold((0, 0), |(amount, fee), refund| {
-        (amount + refund.amount.as_minor(), fee + refund.fee_returned.unwrap_or_default().as_minor())
-    });
-    let part = part_of_fee(payment, before + amount.as_minor());
-    Amount::from_minor(part.saturating_sub(returned))
+    let refunds = payment.refunds.iter().filter(|refund| refund.stands());
+    let refunds = refunds.map(|refund| (refund.amount, refund.fee_returned.unwrap_or_default()));
+    let disputes = payment.disputes.iter().filter_map(|it| Some((it.amount_taken(), it.fee_returned?)));
+    let (before, returned) = refunds
+        .chain(disputes)
+        .fold((0, 0), |(before, returned), (amount, fee)| (before + amount.as_minor(), returned + fee.as_minor()));
+    let part = part_of(payment.platform_fee_amount, Amount::from_minor(before + amount.as_minor()), payment.amount);
+    Amount::from_minor(part.as_minor().saturating_sub(returned))
 }
 
-/// The part of the fee that belongs to `minor` units of the payment's amount, rounded half up.
-fn part_of_fee(payment: &Payment, minor: u64) -> u64 {
-    let (amount, fee) = (u128::from(payment.amount.as_minor()), u128::from(payment.platform_fee_amount.as_minor()));
+/// The part of a fee on `amount` that belongs to `part` of the amount, rounded half up. At most the fee, because a dispute may
+/// take again what was refunded.
+pub(crate) fn part_of(fee: Amount, part: Amount, amount: Amount) -> Amount {
+    let (whole, part, amount) =
+        (u128::from(fee.as_minor()), u128::from(part.as_minor()), u128::from(amount.as_minor()));
     if amount == 0 {
-        return 0;
+        return Amount::ZERO;
     }
-    let part = (2 * fee * u128::from(minor) + amount) / (2 * amount);
-    // At most the fee, because at most the amount is refunded.
-    u64::try_from(part.min(fee)).unwrap_or(u64::MAX)
+    let rounded = (2 * whole * part + amount) / (2 * amount);
+    u64::try_from(rounded).map_or(fee, |minor| fee.min(Amount::from_minor(minor)))
 }
 
 #[cfg(test)]

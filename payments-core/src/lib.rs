@@ -15,10 +15,10 @@
 //!
 //! The main items:
 //!
-//! - [`Payment`], [`Refund`], [`WebhookEndpoint`], [`Delivery`], [`CheckoutSession`]: the resources.
+//! - [`Payment`], [`Refund`], [`Dispute`], [`WebhookEndpoint`], [`Delivery`], [`CheckoutSession`]: the resources.
 //!   [`aliased_resource!`](mod@aliased) defines them and handles fields with several names.
 //! - [`Money`], [`Amount`], [`Currency`], [`FeeRate`]: money in whole paisa and cents, never in floating point.
-//! - [`decide`]: applies a state transition to a payment.
+//! - [`decide`]: applies a state transition to a payment. [`decide_dispute`]: applies a report of a dispute.
 //! - [`Booking`]: a change of the double-entry [`ledger`], with its postings.
 //! - [`Event`]: a webhook's body, which parses only from a verified body.
 //! - [`ErrorCode`]: every code of the API's errors, with its status and meaning.
@@ -35,6 +35,8 @@ mod currency;
 mod customer;
 mod day;
 mod decide;
+mod decide_dispute;
+mod dispute;
 mod environment;
 mod error_body;
 mod error_code;
@@ -52,6 +54,7 @@ mod mobile_number;
 mod money;
 mod name_case;
 mod near_miss;
+mod one_or_many;
 mod open_enum;
 mod page;
 mod pay_result;
@@ -91,6 +94,8 @@ pub use currency::{Currency, UnknownCurrency};
 pub use customer::Customer;
 pub use day::{Day, DayError};
 pub use decide::{Decision, NewPayment, create, decide, settle_refund};
+pub use decide_dispute::{DisputeReport, decide_dispute};
+pub use dispute::{Dispute, DisputeStatus, Disputes, MAX_DISPUTES};
 pub use environment::Environment;
 pub use error_body::{ErrorBody, FieldError, Message};
 pub use error_code::ErrorCode;
@@ -99,8 +104,8 @@ pub use event_page::{EventPage, EventQuery};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
 pub use id::{
-    AppId, DeliveryId, DeveloperId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, Slot, TransactionId,
-    WebhookId, WorkspaceId,
+    AppId, DeliveryId, DeveloperId, DisputeId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, Slot,
+    TransactionId, WebhookId, WorkspaceId,
 };
 pub use ledger::{Booking, BookingKind, LedgerAccount, Posting};
 pub use line_item::LineItem;

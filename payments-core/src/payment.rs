@@ -1,8 +1,8 @@
 //! The payment resource.
 
 use crate::{
-    Amount, AppId, Currency, Customer, DeveloperId, Environment, FeeRate, LineItem, Metadata, Money, PaymentId,
-    RawStatus, Refund, Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
+    Amount, AppId, Currency, Customer, DeveloperId, Dispute, Disputes, Environment, FeeRate, LineItem, Metadata, Money,
+    PaymentId, RawStatus, Refund, Refunds, Status, Timestamp, aliased::aliased_resource, open_enum::open_enum,
 };
 
 aliased_resource! {
@@ -58,6 +58,8 @@ aliased_resource! {
         /// The refunds, oldest first. The API also serves the last one and the sum of all:
         /// [`refund`](Payment::refund) and [`amount_refunded`](Payment::amount_refunded).
         refunds: Refunds = "refunds" (omitted if empty) (summed: last as "refund", total as "amountRefunded"),
+        /// The disputes, oldest first. The API also serves the last one: [`dispute`](Payment::dispute).
+        disputes: Disputes = "disputes" (omitted if empty) (summed: last as "dispute"),
         /// When the payment was confirmed.
         paid_at: Option<Timestamp> = "paid_at",
         /// When the payment was created.
@@ -86,10 +88,29 @@ impl Payment {
         Money::new(self.amount, self.currency)
     }
 
-    /// What is left to refund of a paid payment.
+    /// The last dispute, if any: `dispute`.
+    #[must_use]
+    pub fn dispute(&self) -> Option<&Dispute> {
+        self.disputes.last()
+    }
+
+    /// What is not refunded. Disputes may hold some of it.
+    #[must_use]
+    pub fn amount_not_refunded(&self) -> Amount {
+        self.amount.checked_sub(self.amount_refunded()).unwrap_or(Amount::ZERO)
+    }
+
+    /// What disputes hold of what is not refunded. See [`Dispute::amount_held`].
+    #[must_use]
+    pub fn amount_disputed(&self) -> Amount {
+        let held = self.disputes.iter().map(|dispute| dispute.amount_held().as_minor()).fold(0, u64::saturating_add);
+        self.amount_not_refunded().min(Amount::from_minor(held))
+    }
+
+    /// What is left to refund of a paid payment: what is not refunded and not disputed.
     #[must_use]
     pub fn amount_left(&self) -> Amount {
-        self.amount.checked_sub(self.amount_refunded()).unwrap_or(Amount::ZERO)
+        self.amount_not_refunded().checked_sub(self.amount_disputed()).unwrap_or(Amount::ZERO)
     }
 }
 

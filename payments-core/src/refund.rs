@@ -1,16 +1,14 @@
 //! The refunds of a payment.
 
-use std::{fmt, ops::Deref};
+use std::ops::Deref;
 
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     Amount, Cause, Currency, ErrorCode, Payment, RawStatus, RefundId, Refusal, Timestamp,
     aliased::{Omitted, aliased_resource},
     create_payment,
+    one_or_many::one_or_many,
     open_enum::open_enum,
     validation::{Fields, Invalid},
 };
@@ -86,6 +84,16 @@ impl NewRefund {
         Self { status: RefundStatus::Pending, ..Self::made(id) }
     }
 
+    /// The cause of this refund once it is a fact, whatever disputes hold: a refund of `amount`, or of all that is not
+    /// refunded.
+    #[must_use]
+    pub fn cause(self, payment: &Payment, amount: Option<Amount>) -> Cause {
+        match amount.filter(|amount| *amount < payment.amount_not_refunded()) {
+            Some(amount) => Cause::PartRefunded { refund: self, amount },
+            None => Cause::Refunded(self),
+        }
+    }
+
     /// A refund whose money a person sends by hand: mobile financial services cannot refund (API specification, "Refund").
     #[must_use]
     pub fn by_hand(id: RefundId) -> Self {
@@ -138,37 +146,7 @@ impl Omitted for Refunds {
 
 impl<'de> Deserialize<'de> for Refunds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMany;
-
-        impl<'de> Visitor<'de> for OneOrMany {
-            type Value = Refunds;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of refunds, or a refund")
-            }
-
-            fn visit_none<E>(self) -> Result<Refunds, E> {
-                Ok(Refunds::default())
-            }
-
-            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Refunds, D::Error> {
-                deserializer.deserialize_any(self)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Refunds, A::Error> {
-                let mut refunds = Vec::new();
-                while let Some(refund) = seq.next_element()? {
-                    refunds.push(refund);
-                }
-                Ok(Refunds(refunds))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Refunds, A::Error> {
-                Refund::deserialize(MapAccessDeserializer::new(map)).map(|refund| Refunds(vec![refund]))
-            }
-        }
-
-        deserializer.deserialize_option(OneOrMany)
+        one_or_many(deserializer, "a list of refunds, or a refund").map(Self)
     }
 }
 
@@ -226,24 +204,31 @@ impl CreateRefund {
         fields.finish(Self { amount, reason })
     }
 
-    /// The cause of this refund: a refund of a part, or of all that is left.
+    /// The cause of this refund, if it is allowed: a refund of a part, or of all that is not refunded. Even the refund of all
+    /// that is left is one of a part, if a dispute holds the rest: the payment stays paid.
     ///
     /// # Errors
-    /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, [`Refusal::TooManyRefunds`] for a part when only one more
-    /// refund is possible, and [`Refusal::NoMoreRefunds`] when none is.
+    /// [`Refusal::MoreThanIsLeft`] if less than the amount is left, or [`Refusal::Disputed`] if disputes hold it.
+    /// [`Refusal::TooManyRefunds`] for a part when only one more refund is possible, [`Refusal::NoMoreRefunds`] when none is.
     pub fn cause(&self, payment: &Payment, refund: NewRefund) -> Result<Cause, Refusal> {
-        let left = payment.amount_left();
         let refund = NewRefund { reason: self.reason.clone(), ..refund };
-        match self.amount {
-            Some(amount) if payment.raw_status == RawStatus::Paid && amount > left => {
-                Err(Refusal::MoreThanIsLeft { left })
-            }
-            _ if payment.raw_status == RawStatus::Paid && payment.refunds.len() >= MAX_REFUNDS => {
-                Err(Refusal::NoMoreRefunds)
-            }
-            Some(amount) if amount < left && payment.refunds.len() + 1 >= MAX_REFUNDS => Err(Refusal::TooManyRefunds),
-            Some(amount) if amount < left => Ok(Cause::PartRefunded { refund, amount }),
-            _ => Ok(Cause::Refunded(refund)),
+        if payment.raw_status != RawStatus::Paid {
+            return Ok(Cause::Refunded(refund));
+        }
+        let (left, disputed, count) = (payment.amount_left(), payment.amount_disputed(), payment.refunds.len());
+        let amount = self.amount.unwrap_or(left);
+        if amount > left || left == Amount::ZERO {
+            let is_disputed = disputed > Amount::ZERO;
+            return Err(if is_disputed {
+                Refusal::Disputed { disputed, left }
+            } else {
+                Refusal::MoreThanIsLeft { left }
+            });
+        }
+        match MAX_REFUNDS.saturating_sub(count) {
+            0 => Err(Refusal::NoMoreRefunds),
+            1 if amount < left => Err(Refusal::TooManyRefunds),
+            _ => Ok(refund.cause(payment, Some(amount))),
         }
     }
 }

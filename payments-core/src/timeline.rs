@@ -36,6 +36,10 @@ open_enum! {
         RefundFailed = "refund_failed",
         /// The operator has sent a refund's money by hand.
         RefundSettled = "refund_settled",
+        /// The payment is disputed.
+        Disputed = "disputed",
+        /// A dispute was won or lost, or an inquiry was closed.
+        DisputeClosed = "dispute_closed",
         /// The gateway's answer contradicts the payment. A person must decide.
         ReviewRequested = "review_requested",
         /// A person has decided.

@@ -14,12 +14,16 @@ open_enum! {
         Fee = "fee",
         /// Money given back to a customer, as a negative amount.
         Refund = "refund",
-        /// The part of the fee that a refund gives back.
+        /// The part of the fee that a refund gives back, or a dispute.
         FeeReturned = "fee_returned",
         /// Money of a refund that failed. The fee on it is a transaction of the kind `fee` again.
         RefundFailed = "refund_failed",
         /// What a gateway kept of a payment, if merchants bear it, as a negative amount.
         GatewayCost = "gateway_cost",
+        /// Money that the gateway withdrew for a dispute, as a negative amount.
+        Dispute = "dispute",
+        /// Money of a dispute that the gateway reinstated.
+        DisputeReversed = "dispute_reversed",
     }
 }
 

@@ -11,10 +11,11 @@
 //! | created, processing | expired | the session expires |
 //! | expired, failed, cancelled | paid | the gateway reports a late payment (live) |
 //! | paid | paid | a refund of a part (live) |
-//! | paid | refunded | a refund of the rest (live) |
+//! | paid | refunded | a refund of all that is not refunded (live) |
 //! | refunded, paid | paid | a refund that was booked fails (live) |
 //!
-//! `pending` behaves as `created`, and any number of attempts may fail. Any other transition is a [`Refusal`].
+//! `pending` behaves as `created`, and any number of attempts may fail. A payment keeps its status whatever happens to its
+//! disputes. Any other transition is a [`Refusal`].
 
 use crate::{Amount, Environment, ErrorCode, NewRefund, PaymentMethod, RawStatus, RefundId, SimulateOutcome};
 
@@ -37,14 +38,14 @@ pub enum Cause {
     Simulated(SimulateOutcome),
     /// The session expired. If the customer had been sent to the gateway, a last query found the payment unpaid.
     SessionEnded,
-    /// A part of what is left of the payment is refunded.
+    /// A part of what is not refunded of the payment is refunded.
     PartRefunded {
         /// The refund.
         refund: NewRefund,
-        /// The amount, which is less than the rest of the payment.
+        /// The amount, which is less than what is not refunded.
         amount: Amount,
     },
-    /// All that is left of the payment is refunded.
+    /// All that is not refunded of the payment is refunded.
     Refunded(NewRefund),
     /// The gateway reports that a refund that it had accepted failed.
     RefundFailed {
@@ -119,6 +120,29 @@ pub enum Refusal {
     /// The payment already has its maximum number of refunds, of which some failed.
     #[error("this payment has {count} refunds, and no more are possible; send the money another way", count = crate::MAX_REFUNDS)]
     NoMoreRefunds,
+    /// Disputes hold so much of the payment that less than the refund is left.
+    #[error("disputes hold or took {disputed} of this payment, so {left} is left to refund")]
+    Disputed {
+        /// What disputes hold of what is not refunded.
+        disputed: Amount,
+        /// The amount that is left to refund.
+        left: Amount,
+    },
+    /// The payment was never paid, so it cannot be disputed.
+    #[error("a payment that is {status} cannot be disputed; only one that was paid can")]
+    NeverPaid {
+        /// The payment's status.
+        status: RawStatus,
+    },
+    /// A report of a dispute contradicts itself or the payment.
+    #[error(
+        "a dispute is of at most the payment's amount, at most its amount is withdrawn and not reinstated, and only what was \
+         withdrawn is reinstated"
+    )]
+    DisputeContradicts,
+    /// The payment has as many disputes as it may have.
+    #[error("this payment has {count} disputes, and no more are possible", count = crate::MAX_DISPUTES)]
+    TooManyDisputes,
     /// No refund of this payment waits for manual settlement.
     #[error("this payment has no refund that waits for manual settlement")]
     NothingToSettle,
@@ -135,13 +159,17 @@ impl Refusal {
             Self::State { from: RawStatus::Refunded, to: RawStatus::Refunded } => ErrorCode::PaymentAlreadyRefunded,
             Self::State { to: RawStatus::Refunded, .. }
             | Self::TestPayment { to: RawStatus::Refunded }
-            // Only operators settle refunds, and only gateways report them.
+            // Only operators and gateways settle refunds and report disputes.
             | Self::NothingToSettle
-            | Self::NoSuchRefund => ErrorCode::PaymentNotRefundable,
+            | Self::NoSuchRefund
+            | Self::NeverPaid { .. }
+            | Self::DisputeContradicts
+            | Self::TooManyDisputes => ErrorCode::PaymentNotRefundable,
             Self::State { from: RawStatus::Expired, .. } => ErrorCode::CheckoutExpired,
             Self::State { .. } | Self::TestPayment { .. } => ErrorCode::PaymentNotPayable,
             Self::LiveSimulation => ErrorCode::SimulationNotAllowed,
-            Self::MoreThanIsLeft { .. } => ErrorCode::RefundAmountTooLarge,
+            Self::Disputed { left: Amount::ZERO, .. } => ErrorCode::PaymentDisputed,
+            Self::MoreThanIsLeft { .. } | Self::Disputed { .. } => ErrorCode::RefundAmountTooLarge,
             Self::TooManyRefunds | Self::NoMoreRefunds => ErrorCode::RefundLimitReached,
         }
     }

@@ -267,4 +267,11 @@ window.consoleBangla = {
   "fee_returned": "ফি ফেরত",
   "refund_failed": "ফেরত ব্যর্থ",
   "gateway_cost": "গেটওয়ের খরচ",
+  "dispute": "বিরোধ",
+  "dispute_reversed": "বিরোধের টাকা ফেরত",
+  "warning": "সতর্কতা",
+  "needs_response": "জবাব দরকার",
+  "under_review": "যাচাই চলছে",
+  "won": "জিতেছেন",
+  "lost": "হেরেছেন",
 };

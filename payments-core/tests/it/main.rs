@@ -3,6 +3,7 @@
 
 mod checkout;
 mod customers;
+mod disputes;
 mod example;
 mod lists;
 mod money;

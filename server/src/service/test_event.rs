@@ -1,8 +1,8 @@
 //! Events for a developer to test an endpoint with: a ping, or an example of any other kind. No payment stands behind them.
 
 use payments_core::{
-    Amount, Cause, CreatePayment, CreateRefund, Environment, EventKind, Metadata, Money, NewPayment, NewRefund,
-    Payment, PaymentId, PaymentMethod, RawJson, RefundId,
+    Amount, Cause, CreatePayment, CreateRefund, DisputeId, DisputeReport, DisputeStatus, Environment, EventKind,
+    Metadata, Money, NewPayment, NewRefund, Payment, PaymentId, PaymentMethod, RawJson, RefundId,
 };
 use serde_json::json;
 
@@ -62,6 +62,26 @@ impl Service {
             let reason = Some("An example: the card is lost".to_owned());
             let failed = Cause::RefundFailed { id: refund.id.clone(), reason };
             payment = payments_core::decide(&payment, failed, now)?.payment;
+        }
+        let dispute = match kind {
+            EventKind::PaymentDisputed => Some(DisputeStatus::NeedsResponse),
+            EventKind::PaymentDisputeClosed => Some(DisputeStatus::Lost),
+            _ => None,
+        };
+        if let Some(status) = dispute {
+            let report = DisputeReport {
+                id: DisputeId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes()),
+                amount: payment.amount,
+                reason: Some("An example: the parcel never came".to_owned()),
+                status,
+                evidence_due_by: Some(now.plus_seconds(7 * 24 * 60 * 60)),
+                withdrawn: payment.amount,
+                reinstated: Amount::ZERO,
+                returns_fee: false,
+            };
+            while let Some(decision) = payments_core::decide_dispute(&payment, &report, now)? {
+                payment = decision.payment;
+            }
         }
         Ok(Payment { environment: Environment::Test, is_simulated: true, ..payment })
     }

@@ -101,6 +101,8 @@ fn kind_of(kind: BookingKind) -> TransactionKind {
         BookingKind::Refunded => TransactionKind::Refund,
         BookingKind::RefundFailed => TransactionKind::RefundFailed,
         BookingKind::MerchantCost => TransactionKind::GatewayCost,
+        BookingKind::DisputeWithdrawn => TransactionKind::Dispute,
+        BookingKind::DisputeReinstated => TransactionKind::DisputeReversed,
         _ => TransactionKind::Payment,
     }
 }

@@ -23,7 +23,8 @@ use crate::{
 };
 
 /// Codes without a row, and the reasons.
-const NO_REQUEST: [(ErrorCode, &str); 4] = [
+const NO_REQUEST: [(ErrorCode, &str); 5] = [
+    (ErrorCode::PaymentDisputed, "it needs a dispute"),
     (ErrorCode::InternalError, "it needs a fault of the server; a test of the listener has a handler that panics"),
     (ErrorCode::WorkspaceNotFound, "every API key has a workspace, and none is ever removed"),
     (ErrorCode::ConcurrentChange, "32 tries in a row must lose against other requests"),
