@@ -86,11 +86,19 @@ impl NewRefund {
 
     /// The cause of this refund once it is a fact, whatever disputes hold: a refund of `amount`, or of all that is not
     /// refunded.
-    #[must_use]
-    pub fn cause(self, payment: &Payment, amount: Option<Amount>) -> Cause {
-        match amount.filter(|amount| *amount < payment.amount_not_refunded()) {
-            Some(amount) => Cause::PartRefunded { refund: self, amount },
-            None => Cause::Refunded(self),
+    ///
+    /// # Errors
+    /// [`Refusal::MoreThanIsLeft`] if less than the amount is not refunded, and [`Refusal::NoMoreRefunds`] if the payment has as
+    /// many refunds as it may have.
+    pub fn cause(self, payment: &Payment, amount: Option<Amount>) -> Result<Cause, Refusal> {
+        let left = payment.amount_not_refunded();
+        match amount.unwrap_or(left) {
+            // `transition` refuses it.
+            _ if payment.raw_status != RawStatus::Paid => Ok(Cause::Refunded(self)),
+            amount if amount > left => Err(Refusal::MoreThanIsLeft { left }),
+            _ if payment.refunds.len() >= MAX_REFUNDS => Err(Refusal::NoMoreRefunds),
+            amount if amount < left => Ok(Cause::PartRefunded { refund: self, amount }),
+            _ => Ok(Cause::Refunded(self)),
         }
     }
 
@@ -212,24 +220,17 @@ impl CreateRefund {
     /// [`Refusal::TooManyRefunds`] for a part when only one more refund is possible, [`Refusal::NoMoreRefunds`] when none is.
     pub fn cause(&self, payment: &Payment, refund: NewRefund) -> Result<Cause, Refusal> {
         let refund = NewRefund { reason: self.reason.clone(), ..refund };
-        if payment.raw_status != RawStatus::Paid {
-            return Ok(Cause::Refunded(refund));
-        }
-        let (left, disputed, count) = (payment.amount_left(), payment.amount_disputed(), payment.refunds.len());
+        let (left, disputed) = (payment.amount_left(), payment.amount_disputed());
         let amount = self.amount.unwrap_or(left);
-        if amount > left || left == Amount::ZERO {
-            let is_disputed = disputed > Amount::ZERO;
-            return Err(if is_disputed {
-                Refusal::Disputed { disputed, left }
-            } else {
-                Refusal::MoreThanIsLeft { left }
-            });
+        if payment.raw_status == RawStatus::Paid {
+            if disputed > Amount::ZERO && (amount > left || left == Amount::ZERO) {
+                return Err(Refusal::Disputed { disputed, left });
+            }
+            if amount < left && payment.refunds.len() + 1 == MAX_REFUNDS {
+                return Err(Refusal::TooManyRefunds);
+            }
         }
-        match MAX_REFUNDS.saturating_sub(count) {
-            0 => Err(Refusal::NoMoreRefunds),
-            1 if amount < left => Err(Refusal::TooManyRefunds),
-            _ => Ok(refund.cause(payment, Some(amount))),
-        }
+        refund.cause(payment, Some(amount))
     }
 }
 

@@ -227,7 +227,7 @@ fn a_refund_that_was_made_counts_even_if_a_dispute_opened_meanwhile() {
     let disputed = apply(&paid(), &report(DisputeStatus::NeedsResponse, 1_000, 1_000, 0)).0;
     for (amount, status) in [(None, RawStatus::Refunded), (Some(minor(400)), RawStatus::Paid)] {
         let made = NewRefund::made(RefundId::new(Slot::FIRST, now(), [3; RANDOM_BYTES]));
-        let after = decide(&disputed, made.cause(&disputed, amount), now()).unwrap().payment;
+        let after = decide(&disputed, made.cause(&disputed, amount).unwrap(), now()).unwrap().payment;
         assert_eq!((after.raw_status, after.refunds[0].amount), (status, amount.unwrap_or(minor(1_000))));
         assert_eq!(after.disputes, disputed.disputes);
     }

@@ -6,7 +6,7 @@
 
 use std::slice;
 
-use payments_core::{Cause, CreateRefund, NewRefund, PaymentId, RefundId, RefundSource, TimelineKind};
+use payments_core::{Cause, NewRefund, PaymentId, RefundId, RefundSource, TimelineKind};
 
 use super::{Result, Service, ServiceError, payments::EventData, retry_on_conflict};
 use crate::{
@@ -74,8 +74,7 @@ impl Service {
             RefundChange::Found(found) => {
                 let refund = self.new_refund(session, &found);
                 next.refer(refund.id.clone(), found.reference.clone());
-                let params = CreateRefund { amount: Some(found.amount), reason: None };
-                let cause = params.cause(&session.payment, refund);
+                let cause = refund.cause(&session.payment, Some(found.amount));
                 let decided = cause.and_then(|cause| payments_core::decide(&session.payment, cause, now));
                 if let Err(refusal) = &decided {
                     return self.review_found(session, &found, &refusal.to_string()).await.map(|()| None);

@@ -8,7 +8,7 @@ use payments_core::{
 };
 
 use super::{Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, records::Records};
-use crate::domain::Session;
+use crate::domain::{Session, moves_money};
 use crate::gateway::check_amount;
 use crate::store::{BookingWrite, Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
@@ -125,17 +125,23 @@ impl Records<'_> {
         let json = RawJson::of(payment)?;
         let created_at = payment.updated_at;
         let slot = payment.developer_id.slot();
-        let Some(kind) = event else {
-            let without_event = booking.map(|booking| {
-                let id = TransactionId::new(slot, created_at, self.ambient.id_bytes());
-                BookingWrite { id, created_at, booking }
-            });
-            let write = PaymentWrite::new(session, json, None, None);
-            return Ok(PaymentWrite { without_event: without_event.into_iter().collect(), ..write });
+        let (with_event, without_event) = match event.as_ref().is_some_and(moves_money) {
+            true => (booking, None),
+            false => (None, booking),
         };
-        let data = data.of(&kind, payment, &json)?;
-        let id = EventId::new(slot, created_at, self.ambient.id_bytes());
-        Ok(PaymentWrite::new(session, json, booking, Some(EventWrite { id, kind, created_at, data })))
+        let event = match event {
+            Some(kind) => {
+                let data = data.of(&kind, payment, &json)?;
+                Some(EventWrite { id: EventId::new(slot, created_at, self.ambient.id_bytes()), kind, created_at, data })
+            }
+            None => None,
+        };
+        let without_event = without_event.map(|booking| {
+            let id = TransactionId::new(slot, created_at, self.ambient.id_bytes());
+            BookingWrite { id, created_at, booking }
+        });
+        let without_event = without_event.into_iter().collect();
+        Ok(PaymentWrite { without_event, ..PaymentWrite::new(session, json, with_event, event) })
     }
 }
 

@@ -79,12 +79,15 @@ impl Service {
         let now = self.ambient.now();
         let id = RefundId::new(session.payment.developer_id.slot(), now, self.ambient.id_bytes());
         let cause = params.cause(&session.payment, NewRefund::made(id.clone()))?;
-        let is_part = matches!(cause, Cause::PartRefunded { .. });
+        let amount = match &cause {
+            Cause::PartRefunded { amount, .. } => Some(*amount),
+            _ => None,
+        };
         payments_core::decide(&session.payment, cause, now)?;
-        if is_part && request.is_none() {
+        if amount.is_some() && request.is_none() {
             return Err(Invalid::new(ErrorCode::IdempotencyKeyRequired, PART_WITHOUT_KEY).into());
         }
-        let CreateRefund { amount, reason } = params.clone();
+        let reason = params.reason.clone();
         Ok(PendingRefund { id, amount, reason, request: request.map(IdempotentRequest::to_parts), tries: 0 })
     }
 
@@ -247,8 +250,8 @@ impl Records<'_> {
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer> {
         let data = EventData::Refund { reason: pending.reason.clone() };
-        let params = CreateRefund { amount: pending.amount, reason: pending.reason };
-        let cause = params.cause(&session.payment, refund)?;
+        // It is a fact, whatever a dispute holds since it was allowed.
+        let cause = NewRefund { reason: pending.reason, ..refund }.cause(&session.payment, pending.amount)?;
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
         let write = self.decided(decision, next, session, data)?;
         let body = write.json.clone();
@@ -256,9 +259,9 @@ impl Records<'_> {
     }
 }
 
-/// The amount of a pending refund: the named one, or what is left.
+/// The amount of a pending refund: the named one, or all that is not refunded.
 fn amount_asked(session: &Session, pending: &PendingRefund) -> Amount {
-    pending.amount.unwrap_or(session.payment.amount_left())
+    pending.amount.unwrap_or(session.payment.amount_not_refunded())
 }
 
 /// The amount that the gateway is asked to refund; `None` for the whole payment, even if the request named its amount.

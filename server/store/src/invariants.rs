@@ -4,7 +4,7 @@ use payments_core::{Booking, EventKind, Payment, RawJson, Timestamp};
 use serde::Deserialize;
 
 use super::change::EventWrite;
-use crate::domain::{KeyClaim, Session, StoredResponse, event_count_faults, expected_bookings};
+use crate::domain::{KeyClaim, Session, StoredResponse, event_count_faults, expected_bookings, with_disputes_summed};
 
 /// Each expected event exists once, and every event is about this payment. Returns the violations.
 pub(super) fn event_faults(payment: &Payment, events: &[EventWrite]) -> Vec<String> {
@@ -32,9 +32,8 @@ fn payment_of(data: &RawJson) -> Result<Option<String>, serde_json::Error> {
 }
 
 /// A payment's bookings match its state. Returns the violation.
-pub(super) fn booking_fault(session: &Session, mut bookings: Vec<Booking>) -> Option<String> {
-    bookings.sort();
-    let is_expected = bookings == expected_bookings(session);
+pub(super) fn booking_fault(session: &Session, bookings: Vec<Booking>) -> Option<String> {
+    let is_expected = with_disputes_summed(bookings.into_iter()) == expected_bookings(session);
     (!is_expected).then(|| format!("is {}, and its bookings are not those of that", session.payment.raw_status))
 }
 

@@ -62,6 +62,30 @@ COMMENT ON VIEW refund IS 'Refunds of payments.';
 COMMENT ON COLUMN refund.status IS 'pending_settlement, pending, succeeded or failed.';
 COMMENT ON COLUMN refund.is_settled_by_hand IS 'Whether the operator sends the money.';
 
+CREATE VIEW dispute WITH (security_barrier) AS SELECT
+    text_of(d -> 'id') AS id,
+    payment, developer, environment,
+    text_of(d -> 'amount')::numeric(20, 2) AS amount,
+    text_of(d -> 'currency') AS currency,
+    text_of(d -> 'status') AS status,
+    text_of(d -> 'reason') AS reason,
+    text_of(d -> 'amountWithdrawn')::numeric(20, 2) AS withdrawn,
+    text_of(d -> 'amountReinstated')::numeric(20, 2) AS reinstated,
+    text_of(d -> 'feeReturned')::numeric(20, 2) AS fee_returned,
+    text_of(d -> 'evidenceDueBy')::timestamptz AS evidence_due_by,
+    text_of(d -> 'openedAt')::timestamptz AS opened_at,
+    text_of(d -> 'closedAt')::timestamptz AS closed_at
+FROM (SELECT text_of(j #> '{payment,id}') AS payment, split_part(text_of(j -> 'scope'), '/', 1) AS developer,
+        split_part(text_of(j -> 'scope'), '/', 2) AS environment, json_array_elements(j #> '{payment,disputes}') AS d
+    FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 9) = '/payment/') p
+    WHERE json_typeof(j #> '{payment,disputes}') = 'array') p;
+COMMENT ON VIEW dispute IS 'Disputes of payments.';
+COMMENT ON COLUMN dispute.status IS 'warning, needs_response, under_review, won or lost.';
+COMMENT ON COLUMN dispute.withdrawn IS 'What the gateway has withdrawn so far.';
+COMMENT ON COLUMN dispute.reinstated IS 'What it has reinstated of that.';
+COMMENT ON COLUMN dispute.fee_returned IS 'The part of the fee that the merchant has back; null if disputes return none.';
+COMMENT ON COLUMN dispute.evidence_due_by IS 'When the evidence must be with the gateway.';
+
 CREATE VIEW event WITH (security_barrier) AS SELECT
     text_of(j -> 'id') AS id,
     text_of(j #> '{scope,developer_id}') AS developer,
@@ -118,11 +142,11 @@ CREATE VIEW transaction WITH (security_barrier) AS SELECT
 FROM (SELECT json_of(body) AS j FROM record
     WHERE substring(key FROM 4 FOR 7) = '/event/' OR substring(key FROM 4 FOR 9) = '/booking/') r
 WHERE j #> '{money,listed}' IS NOT NULL;
-COMMENT ON VIEW transaction IS 'What moved a merchant''s balance: payments that were paid, refunds, refunds that failed.';
+COMMENT ON VIEW transaction IS 'What moved a merchant''s balance: paid payments, refunds, refunds that failed, disputes.';
 COMMENT ON COLUMN transaction.id IS 'Its event, or its own id if it has none.';
-COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed, merchant_cost.';
+COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed, merchant_cost, dispute_withdrawn, dispute_reinstated.';
 COMMENT ON COLUMN transaction.position IS 'Its place among those of the developer and environment, from 0 on, without gaps.';
-COMMENT ON COLUMN transaction.amount IS 'The gross amount; negative for a refund.';
+COMMENT ON COLUMN transaction.amount IS 'The gross amount; negative for a refund and a dispute.';
 COMMENT ON COLUMN transaction.fee IS 'What the platform keeps of it.';
 COMMENT ON COLUMN transaction.net IS 'What the merchant''s balance changes by.';
 COMMENT ON COLUMN transaction.balance_bdt IS 'The merchant''s balance after it.';

@@ -4,7 +4,7 @@ use payments_core::{
     Amount, Booking, BookingKind, Environment, EventKind, MAX_REFUNDS, Payment, RawStatus, Refund, RefundStatus,
 };
 
-use super::{GatewayCost, MAX_ATTEMPTS, Session};
+use super::{GatewayCost, MAX_ATTEMPTS, Session, dispute::dispute_faults};
 
 /// The invariants that a session violates, checked without any other record.
 pub fn faults(session: &Session) -> Vec<&'static str> {
@@ -27,7 +27,11 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
             "the sum of its refunds does not match its state",
         ),
         (payment.amount_refunded() <= payment.amount, "its refunds sum to more than its amount"),
-        (fee_returned_is_in_proportion(payment), "its refunds return another part of the fee than of the amount"),
+        (
+            payment.disputes.iter().any(|it| it.fee_returned.is_some()) || fee_returned_is_in_proportion(payment),
+            "its refunds return another part of the fee than of the amount",
+        ),
+        (fee_returned(payment) <= payment.platform_fee_amount, "its refunds and disputes return more than its fee"),
         (payment.refunds.len() <= MAX_REFUNDS, "has more refunds than a payment may have"),
         (
             payment.refunds.iter().all(|it| it.amount > Amount::ZERO && it.currency == payment.currency),
@@ -35,7 +39,7 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
         ),
         (
             session.pending_refund.as_ref().is_none_or(|it| {
-                payment.raw_status == RawStatus::Paid && it.amount.unwrap_or_default() <= payment.amount_left()
+                payment.raw_status == RawStatus::Paid && it.amount.unwrap_or_default() <= payment.amount_not_refunded()
             }),
             "has a pending refund of more than is left",
         ),
@@ -68,7 +72,15 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
         (session.version > 0 || payment.raw_status == RawStatus::Created, "changed its state at version 0"),
         (payment.updated_at >= payment.created_at, "updated_at is before created_at"),
     ];
-    rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).collect()
+    let of_disputes = dispute_faults(session, was_paid);
+    rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).chain(of_disputes).collect()
+}
+
+/// The part of the fee that the refunds that stand and the disputes return.
+fn fee_returned(payment: &Payment) -> Amount {
+    let refunds = payment.refunds.iter().filter(|refund| refund.stands()).map(|refund| refund.fee_returned);
+    let fees = refunds.chain(payment.disputes.iter().map(|dispute| dispute.fee_returned));
+    Amount::from_minor(fees.map(|fee| fee.unwrap_or_default().as_minor()).fold(0, u64::saturating_add))
 }
 
 /// The refunds that stand return the same part of the fee as of the amount, but for the rounding of refunds that failed.
@@ -84,6 +96,8 @@ fn fee_returned_is_in_proportion(payment: &Payment) -> bool {
 /// How a payment's events differ in number from what its state requires.
 pub fn event_count_faults(payment: &Payment, count: impl Fn(&EventKind) -> usize) -> Vec<String> {
     let (refunds, failed) = (payment.refunds.len(), payment.refunds.iter().filter(|refund| !refund.stands()).count());
+    let disputes = payment.disputes.len();
+    let closed = payment.disputes.iter().filter(|dispute| dispute.status.is_closed()).count();
     let whole = count(&EventKind::PaymentRefunded);
     let expected = [
         (EventKind::PaymentCreated, 1),
@@ -92,6 +106,12 @@ pub fn event_count_faults(payment: &Payment, count: impl Fn(&EventKind) -> usize
         // A refund of the whole may have failed, and another one followed.
         (EventKind::PaymentRefunded, whole.clamp(usize::from(payment.raw_status == RawStatus::Refunded), refunds)),
         (EventKind::PaymentRefundFailed, failed),
+        // A warning may have become a chargeback, and the end of a dispute may have been reversed.
+        (EventKind::PaymentDisputed, count(&EventKind::PaymentDisputed).clamp(disputes, 2 * disputes)),
+        (
+            EventKind::PaymentDisputeClosed,
+            if closed == 0 { 0 } else { count(&EventKind::PaymentDisputeClosed).max(closed) },
+        ),
     ];
     let differs = expected.into_iter().map(|(kind, expected)| (count(&kind), expected, kind));
     let differs = differs.filter(|(found, expected, _)| found != expected);
@@ -100,7 +120,7 @@ pub fn event_count_faults(payment: &Payment, count: impl Fn(&EventKind) -> usize
         .collect()
 }
 
-/// The bookings that a session requires, in the order of their kinds and amounts.
+/// The bookings that a session requires, in the order of their kinds and amounts, with those of disputes summed.
 pub fn expected_bookings(session: &Session) -> Vec<Booking> {
     let payment = &session.payment;
     let paid = payment.paid_at.map(|_| Booking::new(BookingKind::Paid, payment.amount, payment.platform_fee_amount));
@@ -112,11 +132,40 @@ pub fn expected_bookings(session: &Session) -> Vec<Booking> {
         let failed = (!refund.stands()).then(|| Booking::new(BookingKind::RefundFailed, refund.amount, fee));
         [Some(booked), sent, failed].into_iter().flatten()
     };
+    let of_disputes = payment.disputes.iter().flat_map(|it| {
+        let withdrawn = Booking::new(BookingKind::DisputeWithdrawn, it.withdrawn, it.fee_returned.unwrap_or_default());
+        [withdrawn, Booking::new(BookingKind::DisputeReinstated, it.reinstated, Amount::ZERO)]
+    });
     let costs = session.costs.iter().map(GatewayCost::booking);
-    let mut bookings: Vec<Booking> =
-        paid.into_iter().chain(payment.refunds.iter().flat_map(of_refund)).chain(costs).collect();
-    bookings.sort();
-    bookings
+    let refunds = payment.refunds.iter().flat_map(of_refund);
+    with_disputes_summed(paid.into_iter().chain(refunds).chain(of_disputes).chain(costs))
+}
+
+/// Bookings in order, those of disputes as one withdrawal with the fee that it returned in the end, and one reinstatement: a
+/// payment's state has only their sums.
+pub fn with_disputes_summed(bookings: impl Iterator<Item = Booking>) -> Vec<Booking> {
+    let of_kind = |kind| Booking { kind, minor: 0, fee_minor: 0 };
+    let mut withdrawn = of_kind(BookingKind::DisputeWithdrawn);
+    let mut reinstated = of_kind(BookingKind::DisputeReinstated);
+    let mut summed: Vec<Booking> = bookings
+        .filter(|booking| {
+            match booking.kind {
+                BookingKind::DisputeWithdrawn => {
+                    withdrawn.minor += booking.minor;
+                    withdrawn.fee_minor += booking.fee_minor;
+                }
+                BookingKind::DisputeReinstated => {
+                    reinstated.minor += booking.minor;
+                    withdrawn.fee_minor -= booking.fee_minor;
+                }
+                _ => return true,
+            }
+            false
+        })
+        .collect();
+    summed.extend([withdrawn, reinstated].into_iter().filter(|sum| (sum.minor, sum.fee_minor) != (0, 0)));
+    summed.sort();
+    summed
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod app;
 mod attempts;
 mod brand;
 mod delivery;
+mod dispute;
 mod endpoint;
 mod fan_out;
 mod gateway_costs;
@@ -32,6 +33,7 @@ pub use attempts::{
 };
 pub use brand::{Brand, Colour, Edit, LogoUrl};
 pub use delivery::Outgoing;
+pub use dispute::{DisputeMove, KnownDispute, MAX_DISPUTE_MOVES};
 pub use endpoint::Endpoint;
 pub use fan_out::{PendingEvent, fan_out};
 pub use gateway_costs::{CostRow, GatewayCost};
@@ -39,7 +41,7 @@ pub use gateway_refunds::{GatewayRefund, GatewayRefundState, RefundChange, Refun
 pub use gateway_token::StoredToken;
 pub use held_up::{LONGEST_CUSTOMER_BACKOFF_MILLIS, LONGEST_REFUND_BACKOFF_SECONDS, lease_runs};
 pub use idempotency::{ClaimToken, IdempotencyKey, KeyClaim, StoredResponse};
-pub use invariants::{event_count_faults, expected_bookings, faults};
+pub use invariants::{event_count_faults, expected_bookings, faults, with_disputes_summed};
 pub use lookup::{Lookup, LookupKind, lookups, lookups_of};
 pub use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
 pub use money_move::{BothBalances, MoneyMove, moves_money};

@@ -7,9 +7,9 @@ use payments_core::{Booking, BookingKind, Currency, EventKind, LedgerAccount};
 pub struct MoneyMove {
     pub kind: BookingKind,
     pub currency: Currency,
-    /// The paid amount, or the refunded amount as a negative number.
+    /// The paid amount, or the refunded or disputed amount as a negative number.
     pub amount: i64,
-    /// The platform's fee as a negative number, or the part of it that a refund gives back.
+    /// The platform's fee as a negative number, or the part of it that a refund or a dispute gives back.
     pub fee: i64,
 }
 
@@ -27,7 +27,8 @@ impl MoneyMove {
     }
 }
 
-/// Whether events of this kind have a booking.
+/// Whether events of this kind have a booking. The bookings of a dispute have no event, because one of them can come without
+/// a change of its status.
 pub fn moves_money(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -90,7 +91,12 @@ mod tests {
         for kind in refunds.iter().chain([&EventKind::PaymentCompleted]) {
             assert!(moves_money(kind), "{kind}");
         }
-        for kind in [EventKind::PaymentCreated, EventKind::TestPing, EventKind::Other("payment.lost".into())] {
+        for kind in [
+            EventKind::PaymentCreated,
+            EventKind::PaymentDisputed,
+            EventKind::TestPing,
+            EventKind::Other("payment.lost".into()),
+        ] {
             assert!(!moves_money(&kind), "{kind}");
         }
     }

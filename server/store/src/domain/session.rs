@@ -6,7 +6,7 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{EndedAttempt, GatewayAttempt, GatewayCost, IdempotencyKey, Move, RefundReference, Scope};
+use super::{EndedAttempt, GatewayAttempt, GatewayCost, IdempotencyKey, KnownDispute, Move, RefundReference, Scope};
 
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub struct Session {
     pub refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settlements: Vec<ManualSettlement>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disputes: Vec<KnownDispute>,
     /// A discrepancy. The server does not query the gateway again until a person resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<ManualReview>,
@@ -59,6 +61,7 @@ impl Session {
             costs: Vec::new(),
             refund_check_at: None,
             settlements: Vec::new(),
+            disputes: Vec::new(),
             review: None,
             moves: Vec::new(),
         }
@@ -125,8 +128,8 @@ impl Session {
 pub struct PendingRefund {
     /// The refund's id, and its idempotency key at the gateway.
     pub id: RefundId,
-    /// The amount to refund; `None` for the whole rest. The rest does not change meanwhile, since a payment has one pending
-    /// refund at a time.
+    /// The amount to refund; `None` for all that is not refunded. That does not change meanwhile, since a payment has one
+    /// pending refund at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount: Option<Amount>,
     pub reason: Option<String>,

@@ -5,8 +5,8 @@
 use std::{fmt, ops::Range, str::FromStr};
 
 use payments_core::{
-    AppId, Currency, Day, DeliveryId, DeveloperId, Environment, EventId, KeyId, PaymentId, Slot, Status, Timestamp,
-    TransactionId, WebhookId, WorkspaceId,
+    AppId, Currency, Day, DeliveryId, DeveloperId, DisputeId, Environment, EventId, KeyId, PaymentId, Slot, Status,
+    Timestamp, TransactionId, WebhookId, WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
@@ -70,6 +70,8 @@ keys! { Entry
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
     /// The head of the list of the deliveries of a payment's events.
     deliveries_of(payment: &PaymentId) of home(payment.slot()) => "deliveries-of/", payment;
+    /// Holds the id of a dispute's payment.
+    payment_of_dispute(id: &DisputeId) of home(id.slot()) => "dispute/", id;
     /// The prefix of the full chunks of a scope's list.
     chunks(scope: &Scope, name: &str) of home(scope.developer_id.slot()) =>
         "list/", scope.developer_id, "/", scope.environment.as_str(), "/", name, "/";
@@ -115,6 +117,9 @@ keys! { Entry
     /// The prefix of the payments whose refund needs manual settlement.
     settlements() of *CELL => "settlement/";
     settlement(id: &PaymentId) of *CELL => "settlement/", id;
+    /// The prefix of the payments with a dispute that is not decided.
+    open_disputes() of *CELL => "open-dispute/";
+    open_dispute(id: &PaymentId) of *CELL => "open-dispute/", id;
     /// The prefix of the payments that need manual review.
     reviews() of *CELL => "review/";
     review(id: &PaymentId) of *CELL => "review/", id;

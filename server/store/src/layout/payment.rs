@@ -15,8 +15,8 @@ use super::{
 use crate::{
     PaymentJson, StoreError,
     domain::{
-        DayTotals, EndedAttempt, GatewayAttempt, GatewayCost, ManualReview, ManualSettlement, Move, PendingRefund,
-        RefundReference, Scope, Session, lookups,
+        DayTotals, EndedAttempt, GatewayAttempt, GatewayCost, KnownDispute, ManualReview, ManualSettlement, Move,
+        PendingRefund, RefundReference, Scope, Session, lookups,
     },
 };
 
@@ -64,6 +64,8 @@ struct Rest<'s> {
     refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     settlements: Cow<'s, [ManualSettlement]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    disputes: Cow<'s, [KnownDispute]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     review: Option<Cow<'s, ManualReview>>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
@@ -134,6 +136,7 @@ impl StoredPayment<'_> {
             costs,
             refund_check_at,
             settlements,
+            disputes,
             review,
             moves,
             events,
@@ -152,6 +155,7 @@ impl StoredPayment<'_> {
             costs: costs.into_owned(),
             refund_check_at,
             settlements: settlements.into_owned(),
+            disputes: disputes.into_owned(),
             review: review.map(Cow::into_owned),
             moves: moves.into_owned(),
         };
@@ -195,6 +199,7 @@ impl Record for StoredPayment<'_> {
             costs: Cow::Borrowed(&session.costs),
             refund_check_at: session.refund_check_at,
             settlements: Cow::Borrowed(&session.settlements),
+            disputes: Cow::Borrowed(&session.disputes),
             review: session.review.as_ref().map(Cow::Borrowed),
             moves: Cow::Borrowed(&session.moves),
             events: Cow::Borrowed(&self.events),
@@ -237,6 +242,13 @@ impl Record for StoredPayment<'_> {
         }
         if session.needs_manual_settlement() {
             entries.push(key_alone(keys::settlement(id)));
+        }
+        for dispute in payment.disputes.iter() {
+            let value = id.as_str().as_bytes().to_vec();
+            entries.push(Entry::Key { key: keys::payment_of_dispute(&dispute.id), value });
+        }
+        if session.is_disputed() {
+            entries.push(key_alone(keys::open_dispute(id)));
         }
         if session.needs_manual_review() {
             entries.push(key_alone(keys::review(id)));

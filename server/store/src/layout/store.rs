@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use payments_core::{Currency, Day, DeliveryId, Environment, EventId, LedgerAccount, PaymentId, Status};
+use payments_core::{Currency, Day, DeliveryId, DisputeId, Environment, EventId, LedgerAccount, PaymentId, Status};
 
 use super::{
     Store,
@@ -120,6 +120,19 @@ impl Store {
     /// Every payment whose refund needs manual settlement, oldest first.
     pub async fn manual_settlements(&self) -> Result<Vec<Session>> {
         self.sessions_under(&keys::settlements()).await
+    }
+
+    /// Every payment with a dispute that is not decided, oldest first.
+    pub async fn open_disputes(&self) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::open_disputes()).await
+    }
+
+    /// The session of a dispute's payment, in any scope.
+    pub async fn session_of_dispute(&self, id: &DisputeId) -> Result<Option<Session>> {
+        let key = keys::payment_of_dispute(id);
+        let Some(payment) = self.of(id.slot()).one(key.clone()).await? else { return Ok(None) };
+        let payment = str::from_utf8(&payment).ok().and_then(|id| id.parse().ok());
+        self.session(&payment.ok_or_else(|| StoreError::corrupt(&key, "it is no id of a payment"))?).await
     }
 
     /// Every payment that needs manual review, oldest first.

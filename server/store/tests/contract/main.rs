@@ -9,6 +9,7 @@ mod changes;
 mod damaged_rows;
 mod damaged_values;
 mod days;
+mod disputes;
 mod events;
 mod found;
 mod keys;
@@ -269,6 +270,9 @@ contract! {
         each_booking_of_a_merchant_is_a_transaction_with_the_balance_after_it,
         a_booking_without_an_event_is_a_transaction_too,
         a_reader_of_older_transactions_misses_none_and_reads_none_twice,
+    }
+    disputes {
+        a_disputed_payment_is_listed_until_the_dispute_is_decided_and_is_found_by_it,
     }
     found {
         a_reader_of_the_list_of_payments_misses_none_and_reads_none_twice,

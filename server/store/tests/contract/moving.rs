@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use payments_core::RANDOM_BYTES;
+use payments_core::{DisputeStatus, RANDOM_BYTES};
 use payments_store::{
     Change, ClaimEnd, Contents, Migration, Prunable, Queue, Snapshot, Store, Write, bytes::KeyValue, domain::fan_out,
     layout::record_kind, postgres::PostgresSnapshot,
@@ -53,6 +53,10 @@ pub(super) async fn fill(store: Arc<Store>) {
     let made = fan_out(&pending, &endpoints, || [3; RANDOM_BYTES]).remove(0);
     let after = Some(endpoints[0].endpoint.id.clone());
     let fanned_out = Write::FannedOut { scope: scope(), event, after };
+    let created = new_payment(5, at(3));
+    let paid = paid(&created.session, at(3));
+    let disputed = reported(&paid.session, DisputeStatus::NeedsResponse, 4_000);
+    commit(&store, [created, paid, disputed].map(payment).into()).await.unwrap();
     let waiting = ping(4, at(4), &endpoint(1));
     commit(&store, vec![fanned_out, delivery(&made), delivery(&waiting)]).await.unwrap();
     commit(&store, vec![wait(&waiting, at(DAY)), end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
@@ -93,6 +97,7 @@ async fn move_all<S: Moved, T: Moved>() {
         "endpoint",
         "payment",
         "event",
+        "booking",
         "delivery",
         "response",
         "claim",

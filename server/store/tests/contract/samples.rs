@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreatePayment, Decision, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, FeeRate,
-    LoggedRequest, NewPayment, NewRefund, Page, PageRequest, Payment, PaymentId, PaymentMethod, RANDOM_BYTES, RawJson,
-    RawStatus, RefundId, SimulateOutcome, Slot, Status, Timestamp, TransactionId, UnknownFields, WebhookId,
-    WorkspaceId,
+    Amount, Cause, CreatePayment, Decision, DeliveryId, DeliveryStatus, DisputeId, DisputeReport, DisputeStatus,
+    Environment, EventId, EventKind, FeeRate, LoggedRequest, NewPayment, NewRefund, Page, PageRequest, Payment,
+    PaymentId, PaymentMethod, RANDOM_BYTES, RawJson, RawStatus, RefundId, SimulateOutcome, Slot, Status, Timestamp,
+    TransactionId, UnknownFields, WebhookId, WorkspaceId,
 };
 use payments_store::{
     BookingWrite, Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite,
@@ -169,6 +169,29 @@ pub(super) fn without_event(before: &Session, decision: Decision) -> PaymentWrit
         BookingWrite { id, created_at: *created_at, booking }
     });
     PaymentWrite { without_event: booking.into_iter().collect(), ..write }
+}
+
+pub(super) fn dispute_id() -> DisputeId {
+    DisputeId::new(Slot::FIRST, at(2), [7; RANDOM_BYTES])
+}
+
+/// The next change of a payment whose dispute about 40.00 has come this far.
+pub(super) fn reported(before: &Session, status: DisputeStatus, withdrawn: u64) -> PaymentWrite {
+    let report = DisputeReport {
+        id: dispute_id(),
+        amount: Amount::from_minor(4_000),
+        reason: None,
+        status,
+        evidence_due_by: None,
+        withdrawn: Amount::from_minor(withdrawn),
+        reinstated: Amount::ZERO,
+        returns_fee: false,
+    };
+    let decision = payments_core::decide_dispute(&before.payment, &report, at(2)).unwrap().unwrap();
+    let kind = decision.event.clone();
+    let write = without_event(before, decision);
+    let event = event(&write.session, kind);
+    PaymentWrite { event, ..write }
 }
 
 /// The open part of a log.

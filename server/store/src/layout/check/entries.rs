@@ -78,7 +78,8 @@ impl Check<'_> {
             "endpoint-of" => keys::id_at_end(key).map(|id| keys::endpoint(&id)),
             "pending-event" => keys::id_at_end(key).map(|id| keys::event(&id)),
             "outbox" => keys::id_at_end(key).map(|id| keys::delivery(&id)),
-            "settlement" | "review" => keys::id_at_end(key).map(|id| keys::payment(&id)),
+            "dispute" => id_of(value).map(|id| keys::payment(&id)),
+            "settlement" | "open-dispute" | "review" => keys::id_at_end(key).map(|id| keys::payment(&id)),
             _ => None,
         };
         let entry = Entry::Key { key: key.to_vec(), value: value.to_vec() };
