@@ -1,6 +1,7 @@
 //! The command line.
 
 mod developer;
+mod disputes;
 mod error;
 mod merchants;
 mod serve;
@@ -24,6 +25,7 @@ use crate::{
     },
 };
 pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
+pub use disputes::{DisputeMoveArgs, DisputesCommand};
 pub use error::CommandError;
 pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub use serve::{LogFormat, ServeArgs};
@@ -132,6 +134,8 @@ pub enum AdminCommand {
     Apps(Admin<AppsCommand>),
     /// List refunds that wait for manual settlement, and record settlements.
     Refunds(Admin<RefundsCommand>),
+    /// Record and list disputes at gateways that do not report them.
+    Disputes(Admin<DisputesCommand>),
     /// Resend webhook deliveries.
     Deliveries(Admin<DeliveriesCommand>),
     /// List and resolve payments whose gateway state contradicts ours. The old name of the command is `reconcile`.
@@ -153,6 +157,7 @@ impl AdminCommand {
             | Self::Keys(Admin { args, .. })
             | Self::Apps(Admin { args, .. })
             | Self::Refunds(Admin { args, .. })
+            | Self::Disputes(Admin { args, .. })
             | Self::Deliveries(Admin { args, .. })
             | Self::Reviews(Admin { args, .. })
             | Self::Backup { args, .. } => args,

@@ -31,6 +31,8 @@ pub struct Metrics {
     store_readable: Gauge,
     reviews: Gauge,
     manual_settlements: Gauge,
+    disputes: Gauge,
+    disputes_due: Gauge,
     registry: std::sync::Arc<Registry>,
 }
 
@@ -276,6 +278,8 @@ impl Metrics {
                 "Payments whose gateway state contradicts ours and needs a manual decision; see reviews list",
             ),
             manual_settlements: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
+            disputes: add(r, "disputes_open", "Disputes that are not decided; see disputes list"),
+            disputes_due: add(r, "disputes_due", "Open disputes whose evidence is due within three days, or was"),
             registry: registry.into(),
         }
     }
@@ -301,6 +305,8 @@ impl Metrics {
         self.retries_waiting.set(observed.retries_waiting);
         self.reviews.set(observed.reviews);
         self.manual_settlements.set(observed.manual_settlements);
+        self.disputes.set(observed.disputes);
+        self.disputes_due.set(observed.disputes_due);
     }
 }
 
@@ -313,6 +319,8 @@ pub struct Observed {
     pub retries_waiting: i64,
     pub reviews: i64,
     pub manual_settlements: i64,
+    pub disputes: i64,
+    pub disputes_due: i64,
 }
 
 impl Observed {

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, DeliveriesCommand, KeysCommand, RefundsCommand,
-        ReviewsCommand, WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, DeliveriesCommand, DisputeMoveArgs, DisputesCommand,
+        KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
     },
     commands::{admin_socket, no_store::no_store_in},
     domain::Brand,
@@ -19,7 +19,10 @@ use crate::{
         self,
         terminal::{self, Output, cell},
     },
-    service::{AdminReply, AdminRequest, AppRow, Directory, KeyRow, RefundRow, ReviewRow, WorkspaceRow},
+    service::{
+        AdminReply, AdminRequest, AppRow, Directory, DisputeRequest, DisputeRow, KeyRow, RefundRow, ReviewRow,
+        WorkspaceRow,
+    },
     store::{
         BackedUp, Location, Store,
         embedded::{self, EmbeddedStore},
@@ -129,6 +132,19 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             RefundsCommand::List => AdminRequest::ListRefunds,
             RefundsCommand::Settle { refund, reference } => AdminRequest::SettleRefund { refund, reference },
         },
+        AdminCommand::Disputes(Admin { command, .. }) => AdminRequest::Disputes(match command {
+            DisputesCommand::List => DisputeRequest::List,
+            DisputesCommand::Open { payment, amount, reference, reason, evidence_due_by, returns_fee } => {
+                DisputeRequest::Open { payment, amount, reference, reason, evidence_due_by, returns_fee }
+            }
+            DisputesCommand::Withdraw(DisputeMoveArgs { dispute, amount, reference }) => {
+                DisputeRequest::Move { dispute, amount, reference, is_reinstated: false }
+            }
+            DisputesCommand::Reinstate(DisputeMoveArgs { dispute, amount, reference }) => {
+                DisputeRequest::Move { dispute, amount, reference, is_reinstated: true }
+            }
+            DisputesCommand::Close { dispute, outcome } => DisputeRequest::Close { dispute, outcome },
+        }),
         AdminCommand::Deliveries(Admin { command, .. }) => match command {
             DeliveriesCommand::Resend { delivery } => AdminRequest::ResendDelivery { delivery },
             DeliveriesCommand::Recover { webhook, since, until } => {
@@ -181,6 +197,16 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
         AdminReply::Settled { payment, reference, settled_at, .. } => {
             out.line(format_args!("{payment} settled at {settled_at} as {reference}"))?;
         }
+        AdminReply::Disputes { disputes } => {
+            let columns = "DUE DISPUTE PAYMENT STATUS AMOUNT CURRENCY WITHDRAWN REINSTATED OPENED REFERENCE REASON";
+            out.table(columns, disputes.iter().map(dispute_row))?;
+        }
+        AdminReply::Dispute { dispute } => {
+            let DisputeRow { dispute, payment, status, amount, currency, withdrawn, reinstated, .. } = *dispute;
+            out.line(format_args!(
+                "{dispute} of {payment}: {amount} {currency}, {status}, {withdrawn} withdrawn, {reinstated} reinstated"
+            ))?;
+        }
         AdminReply::Resent { delivery, .. } => out.line(format_args!("{delivery}"))?,
         AdminReply::Recovered { recovered } => out.line(format_args!("{recovered}"))?,
         AdminReply::Reviews { reviews } => {
@@ -217,6 +243,16 @@ fn print_backup(made: &BackedUp, json: bool, out: &mut Output) -> Result<(), Com
     }
     let directory = directory.display();
     Ok(out.line(format_args!("{directory} holds {records} records, {payments} of them payments, up to change {to}"))?)
+}
+
+fn dispute_row(row: &DisputeRow) -> String {
+    let DisputeRow { dispute, payment, status, amount, currency, withdrawn, reinstated, opened_at, .. } = row;
+    let due = row.evidence_due_by.map_or("-".to_owned(), |at| at.to_string());
+    let reference = cell(row.reference.as_deref().unwrap_or("-"));
+    let reason = row.reason.as_deref().unwrap_or("-");
+    format!(
+        "{due} {dispute} {payment} {status} {amount} {currency} {withdrawn} {reinstated} {opened_at} {reference} {reason}"
+    )
 }
 
 fn key_row(row: &KeyRow) -> String {

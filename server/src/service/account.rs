@@ -13,6 +13,9 @@ use crate::{
     metrics::Observed,
 };
 
+/// How long before the evidence of a dispute is due it counts as due soon.
+const EVIDENCE_DUE_SOON_SECONDS: u32 = 3 * 24 * 60 * 60;
+
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
     pub async fn account(&self, caller: &Caller) -> Result<Account> {
@@ -69,6 +72,10 @@ impl Service {
         }
         let now = self.ambient.now();
         let oldest = self.store.oldest_in_outbox().await?;
+        let sessions = self.store.open_disputes().await?;
+        let disputes = sessions.iter().flat_map(|session| session.open_disputes());
+        let due: Vec<_> = disputes.map(|dispute| dispute.evidence_due_by).collect();
+        let soon = now.plus_seconds(EVIDENCE_DUE_SOON_SECONDS);
         let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
         let sum = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
         Ok(Observed {
@@ -78,6 +85,8 @@ impl Service {
             retries_waiting: sum(gauges.waiting),
             reviews: count(self.store.manual_reviews().await?.len()),
             manual_settlements: count(self.store.manual_settlements().await?.len()),
+            disputes: count(due.len()),
+            disputes_due: count(due.iter().flatten().filter(|due| **due <= soon).count()),
         })
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Directory, Record, Result, Service, ServiceError,
     account::NO_APP,
+    disputes::{DisputeRequest, DisputeRow},
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     merchants::{AppRow, WorkspaceRow},
@@ -68,6 +69,8 @@ pub enum AdminRequest {
     ListRefunds,
     /// Records the manual settlement of a refund, with the reference of the transfer.
     SettleRefund { refund: String, reference: String },
+    /// Lists and records disputes.
+    Disputes(DisputeRequest),
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
     /// Resends the deliveries to an endpoint that failed within a time range.
@@ -130,6 +133,10 @@ pub enum AdminReply {
     Refunds { refunds: Vec<RefundRow> },
     /// The payment whose refund a person settled.
     Settled { payment: PaymentId, refund: RefundId, reference: String, settled_at: Timestamp },
+    /// The disputes that are not decided.
+    Disputes { disputes: Vec<DisputeRow> },
+    /// The dispute after a command.
+    Dispute { dispute: Box<DisputeRow> },
     /// The delivery that was resent, and the new delivery.
     Resent { resent: String, delivery: DeliveryId },
     /// How many deliveries were resent.
@@ -215,6 +222,7 @@ impl Directory {
                 let ManualSettlement { refund, reference, settled_at } = settled;
                 AdminReply::Settled { payment, refund, reference, settled_at }
             }
+            AdminRequest::Disputes(request) => self.dispute(request).await?,
             AdminRequest::ResendDelivery { delivery } => {
                 let again = self.resend_any_delivery(&delivery).await?;
                 AdminReply::Resent { resent: delivery, delivery: again }
@@ -364,7 +372,7 @@ pub(super) fn invalid(sentence: impl Into<String>) -> ServiceError {
 }
 
 /// Trims a text and checks its length.
-fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str> {
+pub(super) fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str> {
     let text = text.trim();
     if text.is_empty() || text.len() > max_bytes {
         return Err(invalid(format!("the {what} must be 1 to {max_bytes} bytes long")));

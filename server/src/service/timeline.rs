@@ -1,8 +1,8 @@
-//! A payment's timeline: its moves, its refunds, its manual reviews, and its events with their deliveries.
+//! A payment's timeline: its moves, its refunds, its disputes, its manual reviews, and its events with their deliveries.
 
 use payments_core::{
-    EventId, RefundSource, RefundStatus, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind,
-    Timestamp, UnknownFields,
+    Dispute, EventId, RefundSource, RefundStatus, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
+    TimelineKind, Timestamp, UnknownFields,
 };
 use serde::Deserialize;
 
@@ -83,6 +83,17 @@ fn entries(session: &Session) -> Vec<TimelineEntry> {
             let reference = its.map_or("", |it| &it.reference);
             let words = format!("The operator sent {} {}: reference {reference}.", refund.amount, payment.currency);
             entry(at, TimelineKind::RefundSettled, words)
+        }));
+    }
+    for dispute in payment.disputes.iter() {
+        let Dispute { amount, currency, reason, evidence_due_by, .. } = dispute;
+        let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        let due = evidence_due_by.map_or_else(String::new, |due| format!(". Evidence is due by {due}"));
+        let words = format!("The customer disputes {amount} {currency}{reason}{due}.");
+        found.push(entry(dispute.opened_at, TimelineKind::Disputed, words));
+        found.extend(dispute.closed_at.map(|at| {
+            let words = format!("The dispute of {amount} {currency} was {}.", dispute.status);
+            entry(at, TimelineKind::DisputeClosed, words)
         }));
     }
     if let Some(review) = review {

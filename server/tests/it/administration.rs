@@ -116,6 +116,7 @@ fn a_mistyped_directory_does_not_get_a_new_store() {
         &["keys", "revoke", "key_1"],
         &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
         &["refunds", "list"],
+        &["disputes", "list"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
         &["check"],

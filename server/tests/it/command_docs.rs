@@ -34,7 +34,9 @@ fn the_manual_describes_every_command_and_others_can_read_it() {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("man1");
     assert_eq!(print(&["man", pages.to_str().unwrap()]), "");
-    for name in ["payments-server", "payments-server-serve", "payments-server-keys-create", "payments-server-doctor"] {
+    for name in
+        ["payments-server", "payments-server-serve", "payments-server-keys-create", "payments-server-disputes-open"]
+    {
         let page = pages.join(format!("{name}.1"));
         assert!(fs::read_to_string(&page).unwrap().contains(".SH"), "{name}");
         assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o444, 0o444, "{name}");

@@ -130,6 +130,7 @@ async fn only_creating_a_workspace_begins_a_store_in_a_database() {
         &["keys", "list"],
         &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
         &["refunds", "list"],
+        &["disputes", "list"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
     ] {

@@ -12,7 +12,7 @@ use crate::{
     server::eventually,
 };
 
-const VIEWS: [&str; 6] = ["payment", "refund", "event", "delivery", "transaction", "balance"];
+const VIEWS: [&str; 7] = ["payment", "refund", "dispute", "event", "delivery", "transaction", "balance"];
 
 /// Reads from the database as a role.
 fn read(database: &str, role: &str, sql: &str) -> String {
@@ -34,10 +34,13 @@ async fn a_role_that_may_read_only_the_views_sees_the_same_data_as_the_api() {
     let (refunded, paid) = (live.paid(30.0, "USD").await, live.paid(99.99, "BDT").await);
     let refund = live.request(Method::POST, &format!("/payments/{refunded}/refund"));
     assert_eq!(refund.json(&json!({"reason": "too small"})).send().await.unwrap().status(), StatusCode::OK);
+    let open = ["disputes", "open", &paid, "--amount", "40", "--reference", "CB-1", "--reason", "never came"];
+    live.server.run(&open);
+    live.server.run(&["disputes", "withdraw", &paid, "--amount", "40", "--reference", "W-1"]);
     let sent = "SELECT count(*) FROM payments.delivery WHERE status = 'success'";
     let database = live.server.database().unwrap().to_owned();
-    // The refunded payment has three events and the paid one two. All three payments have a `payment.created`.
-    eventually("every delivery", async || (run_sql(&database, sent) == "6").then_some(())).await;
+    // The refunded payment and the disputed one have three events. All three payments have a `payment.created`.
+    eventually("every delivery", async || (run_sql(&database, sent) == "7").then_some(())).await;
 
     let role = "reporter";
     run_sql(&database, &format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA payments TO {role}"));
@@ -71,11 +74,15 @@ async fn a_role_that_may_read_only_the_views_sees_the_same_data_as_the_api() {
     }
     let refund = format!("{refunded}|30.00|USD|succeeded|too small");
     assert_eq!(shown("SELECT payment, amount, currency, status, reason FROM payments.refund"), refund);
+    let dispute = format!("{paid}|40.00|BDT|needs_response|never came|40.00|0.00|");
+    let columns = "payment, amount, currency, status, reason, withdrawn, reinstated, closed_at";
+    assert_eq!(shown(&format!("SELECT {columns} FROM payments.dispute")), dispute);
     let moved = "SELECT payment, kind, amount, amount - fee - net FROM payments.transaction ORDER BY created_at";
     let expected = [
         format!("{refunded}|paid|30.00|0.00"),
         format!("{paid}|paid|99.99|0.00"),
         format!("{refunded}|refunded|-30.00|0.00"),
+        format!("{paid}|dispute_withdrawn|-40.00|0.00"),
     ];
     assert_eq!(shown(moved), expected.join("\n"));
     let events = get("/events?limit=100").await["items"].as_array().unwrap().len();

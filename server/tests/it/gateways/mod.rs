@@ -3,6 +3,7 @@
 mod amounts;
 mod calls;
 mod costs;
+mod disputes;
 mod other_answers;
 mod partial_refunds;
 mod payments;
