@@ -82,6 +82,10 @@ window.consoleBangla = {
   "Amount to refund": "কত টাকা ফেরত দেবেন",
   "Reason": "কারণ",
   "Refund {amount} to the customer? This cannot be undone.": "ক্রেতাকে {amount} ফেরত দেবেন? এটি আর ফেরানো যাবে না।",
+  "Dispute": "বিরোধ",
+  "evidence is due by {time}": "প্রমাণ দেওয়ার শেষ সময় {time}",
+  "The customer disputes the payment.": "ক্রেতা পেমেন্টটি নিয়ে বিরোধ তুলেছেন।",
+  "A dispute was decided.": "বিরোধের নিষ্পত্তি হয়েছে।",
   "Refunded.": "ফেরত দেওয়া হয়েছে।",
   "(sent by hand)": "(হাতে পাঠানো হয়)",
 

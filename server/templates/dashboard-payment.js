@@ -17,12 +17,14 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
     refunded: t("Money was given back."),
     refund_failed: t("A refund failed, and the payment has its money again."),
     refund_settled: t("The operator sent a refund's money."),
+    disputed: t("The customer disputes the payment."),
+    dispute_closed: t("A dispute was decided."),
     review_requested: t("The gateway's answer contradicts the payment."),
     review_resolved: t("The operator decided."),
     event: t("An event for webhook endpoints."),
   };
   // The server's sentence says why.
-  const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_failed", "refund_settled", "review_requested"];
+  const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_failed", "refund_settled", "disputed", "dispute_closed", "review_requested"];
 
   // How payments end without money.
   const UNPAID = ["failed", "cancelled", "expired"];
@@ -45,10 +47,15 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
       entry.times > 1 && [" ", t("{times} times, last {time}", { times: entry.times, time: when(entry.lastAt) })],
       entry.event?.deliveries.map(delivered)));
 
+  // What a dispute took, or may take while it is open.
+  const held = ({ status, amount, amountWithdrawn, amountReinstated }) =>
+    Math.max(amountWithdrawn - amountReinstated, ["warning", "won", "lost"].includes(status) ? 0 : amount);
+  const left = (payment) =>
+    (payment.disputes ?? []).reduce((rest, dispute) => rest - held(dispute), payment.amount - (payment.amountRefunded ?? 0)).toFixed(2);
+
   const refundForm = (payment, path) => {
-    const left = (payment.amount - (payment.amountRefunded ?? 0)).toFixed(2);
     const refund = h("form", { class: "row", "aria-label": t("Refund"), onsubmit: (event) => event.preventDefault() },
-      h("div", {}, field(t("Amount to refund"), { name: "amount", type: "number", value: left, min: "0.01", max: left, step: "0.01", required: true })),
+      h("div", {}, field(t("Amount to refund"), { name: "amount", type: "number", value: left(payment), min: "0.01", max: left(payment), step: "0.01", required: true })),
       h("div", {}, field(t("Reason"), { name: "reason", maxlength: "500" })),
       action(t("Refund"), async () => {
         if (!refund.reportValidity()) return;
@@ -67,6 +74,10 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
   const refunded = (payment) => (refund) => [t("Refund"), [
     money(refund.amount, payment.currency), " ", badge(refund.status), " ", data(refund.reason),
     refund.requiresManualSettlement && [" ", t("(sent by hand)")], " ", when(refund.createdAt)]];
+
+  const disputed = (dispute) => [t("Dispute"), [
+    money(dispute.amount, dispute.currency), " ", badge(dispute.status), " ", data(dispute.reason), " ",
+    dispute.closedAt || !dispute.evidenceDueBy ? when(dispute.closedAt ?? dispute.openedAt) : t("evidence is due by {time}", { time: when(dispute.evidenceDueBy) })]];
 
   return async (id) => {
     const path = "/payments/" + encodeURIComponent(id);
@@ -94,13 +105,14 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
           [t("Created"), when(payment.createdAt)],
           payment.paid_at && [t("Paid"), when(payment.paid_at)],
           ...(payment.refunds ?? []).map(refunded(payment)),
+          ...(payment.disputes ?? []).map(disputed),
         ]),
         h("div", { class: "actions" },
           h("a", { class: "button", href: new URL(payment.checkoutUrl).pathname, target: "_blank", rel: "noopener" }, t("Open the checkout page")),
           copy(payment.id, t("Copy id"), t("Id copied.")),
           payment.status === "pending" && payment.isSimulated && [
             simulate("completed", t("Simulate: completed")), simulate("failed", t("Simulate: failed")), simulate("cancelled", t("Simulate: cancelled"))]),
-        payment.rawStatus === "paid" && !payment.isSimulated && may("refunds:write") && refundForm(payment, path)),
+        payment.rawStatus === "paid" && !payment.isSimulated && may("refunds:write") && left(payment) > 0 && refundForm(payment, path)),
       h("section", {}, h("h2", {}, t("Timeline")), table(t("Timeline"), [t("When"), t("What")], timeline.items.map(happened)),
         timeline.hasMoreDeliveries && h("p", { class: "soft" }, t("There are more deliveries than the oldest 200."))),
       h("section", { class: "card" }, h("h2", {}, t("API object")), json(text)));

@@ -346,6 +346,24 @@ def test_the_console_refunds_a_live_payment_after_confirmation(browser, shop):
     assert browser.axe() == []
 
 
+def test_the_console_shows_a_dispute_and_offers_to_refund_what_it_leaves(browser, shop):
+    payment = shop.create(key=shop.live_key)
+    url = call(f"{shop.url}/api/v1/checkout/{payment['id']}/pay", {})[1]["redirectUrl"]
+    call(f"{shop.bkash}/_control/approve", {"paymentID": url.rsplit("/", 1)[1]})
+    wait(browser, lambda: shop.status(payment, shop.live_key) == "paid", "the payment")
+    shop.administer("disputes", "open", payment["id"], "--amount", "250", "--reference", "CB-2", "--reason", "never came",
+                    "--evidence-due", "2030-01-01")
+    sign_in(browser, shop, shop.live_key, f"#/payments/{payment['id']}")
+    reads(browser, "never came evidence is due by")
+    reads(browser, "The customer disputes 250 BDT: never came.")
+    assert css(browser, "input[name=amount]").get_attribute("value") == "1000.00"
+    check(browser, shop, "dispute")
+    shop.administer("disputes", "close", payment["id"], "--as", "won")
+    browser.refresh()
+    reads(browser, "The dispute of 250 BDT was won.")
+    assert css(browser, "input[name=amount]").get_attribute("value") == "1250.00"
+
+
 def test_the_console_works_by_keyboard_and_reports_an_unreachable_server(browser, shop):
     sign_in(browser, shop, SANDBOX_KEY)
     reads(browser, "Page 1 of")

@@ -25,7 +25,8 @@ def gone():
 NOT_OURS = "code, pre, time, q[lang=en], [translate=no], #language, script, style, option[value^=wh_]"
 # Names that Bangla writes in Latin letters as well.
 LATIN = ["BDT", "USD", "HTTPS", "JSON", "CSV", "test.ping", "payment.created", "payment.completed",
-         "payment.partially_refunded", "payment.refunded", "payment.refund_failed"]
+         "payment.partially_refunded", "payment.refunded", "payment.refund_failed",
+         "payment.disputed", "payment.dispute_closed"]
 
 
 def english(browser):
@@ -47,6 +48,8 @@ def test_the_whole_console_speaks_bangla(open_browser, shop, key, gone, width, d
     endpoint = shop.api("/webhooks", {"url": url, "events": "*", "retries": "standard"}, key)[1]
     shop.create(key=key)
     shop.api(f"/checkout/{payment['id']}/simulate", {"status": "completed"})
+    shop.administer("disputes", "open", payment["id"], "--amount", "5", "--reference", "CB-1", "--reason", "never came",
+                    "--evidence-due", "2030-01-01")
     unreachable = shop.api("/webhooks", {"url": "http://127.0.0.1:9/", "events": "*"}, key)[1]
     shop.api(f"/webhooks/{unreachable['id']}/test", method="POST", key=key)
     delivery = shop.api("/webhooks/deliveries", key=key)[1]["items"][0]
