@@ -1,4 +1,5 @@
-//! A relay between a server and its database that breaks connections at a commit, on a schedule from a seed.
+//! A relay between a server and its database that breaks connections at a commit, on a schedule from a seed, or lets nothing
+//! pass after a number of requests.
 //!
 //! The relay reads the messages of PostgreSQL's protocol, so it recognises a commit and its answer.
 
@@ -56,6 +57,9 @@ struct Schedule {
     hits: Mutex<BTreeMap<Fault, u32>>,
     /// How many commits have met a fault of the schedule.
     commits_hit: AtomicUsize,
+    /// How many requests have come, and after how many of them nothing passes any more; 0 for never.
+    requests: AtomicUsize,
+    stops_after: AtomicUsize,
 }
 
 impl Relay {
@@ -101,6 +105,22 @@ impl Relay {
         *self.schedule.next_commit.lock().unwrap() = Some(fault);
     }
 
+    /// Counts requests from now on, and lets nothing pass after `requests` of them; 0 for never.
+    pub fn stop_after(&self, requests: usize) {
+        self.schedule.requests.store(0, Ordering::Relaxed);
+        self.schedule.stops_after.store(requests, Ordering::Relaxed);
+    }
+
+    /// How many requests have come since [`Self::stop_after`].
+    pub fn requests(&self) -> usize {
+        self.schedule.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing passes any more.
+    pub fn has_stopped(&self) -> bool {
+        self.schedule.has_stopped_after(self.requests())
+    }
+
     /// How often each fault happened.
     pub fn hits(&self) -> BTreeMap<Fault, u32> {
         self.schedule.hits.lock().unwrap().clone()
@@ -108,6 +128,11 @@ impl Relay {
 }
 
 impl Schedule {
+    fn has_stopped_after(&self, requests: usize) -> bool {
+        let stops_after = self.stops_after.load(Ordering::Relaxed);
+        stops_after > 0 && requests > stops_after
+    }
+
     fn next(&self, is_commit: bool) -> Option<Fault> {
         if let Some(fault) = is_commit.then(|| self.next_commit.lock().unwrap().take()).flatten() {
             return Some(fault);
@@ -147,6 +172,13 @@ async fn requests(
     loop {
         let mut message = read(&mut from, !is_first).await?;
         is_first = false;
+        // A request ends with a Sync, or is a query as text.
+        let is_request = usize::from(matches!(message[0], b'S' | b'Q'));
+        if schedule.has_stopped_after(schedule.requests.fetch_add(is_request, Ordering::Relaxed) + is_request) {
+            // Until the client ends the connection.
+            while read(&mut from, true).await.is_ok() {}
+            return Ok(());
+        }
         let is_commit = message.starts_with(b"Q") && message.ends_with(b"COMMIT\0");
         // Requests other than commits end with a Sync.
         let fault = if is_commit || message[0] == b'S' { schedule.next(is_commit) } else { None };

@@ -3,15 +3,15 @@
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use test_support::cluster::Cluster;
+use test_support::{cluster::Cluster, relay::Relay};
 
 use crate::{
     engine::{DAMAGE, REPAIR, run_sql},
@@ -219,29 +219,44 @@ async fn filled() -> Server {
     server
 }
 
-const PAYMENTS: usize = 400;
+const PAYMENTS: usize = 100;
 
 /// How often a migration is killed before it ends.
-const KILLS: u32 = 8;
+const KILLS: usize = 5;
 
-/// Kills a process after a time, unless it ends earlier: the time was measured while other tests ran.
-fn end_after(process: &mut Child, time: Duration) {
-    let begun = Instant::now();
-    while begun.elapsed() < time && process.try_wait().unwrap().is_none() {
+/// A relay to the tests' databases. With it, a test kills a migration at a request that it names, and not after a time.
+async fn relay() -> Relay {
+    Relay::start(Cluster::shared().socket(), 1).await
+}
+
+/// The URL of a database of [`Cluster::shared`] through a relay.
+fn through(relay: &Relay, database: &str) -> String {
+    relay.url(database.split(['/', '?']).nth(3).unwrap())
+}
+
+/// Runs a migration and kills it after this many requests to its database, unless it ends earlier. Returns what it wrote.
+fn killed_after(relay: &Relay, requests: usize, from: &str, to: &str) -> String {
+    relay.stop_after(requests);
+    let mut process = command(from, to).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !relay.has_stopped() && process.try_wait().unwrap().is_none() {
         thread::sleep(Duration::from_millis(2));
     }
     let _ = process.kill();
+    let output = process.wait_with_output().unwrap();
+    relay.stop_after(0);
+    text_of(&output)
+}
+
+/// Moves a store. Returns what [`moved`] returns, and how many requests to the database it took.
+fn counted(relay: &Relay, from: &str, to: &str) -> (Value, usize) {
+    relay.stop_after(0);
+    (moved(from, to), relay.requests())
 }
 
 /// Kills migrations later and later. Returns how many of them continued an earlier one.
-fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -> usize {
-    let mut resumed = 0;
-    for nth in 0..KILLS {
-        let mut process = command(from, to).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        end_after(&mut process, takes.mul_f64((f64::from(nth) + fastrand::f64()) / f64::from(KILLS)));
-        let output = process.wait_with_output().unwrap();
-        resumed += usize::from(text_of(&output).contains("the migration goes on"));
-    }
+fn killed_and_resumed(relay: &Relay, requests: usize, from: &str, to: &str, expected: &Value) -> usize {
+    let kill = |nth| killed_after(relay, requests * nth / KILLS + fastrand::usize(..=requests / KILLS), from, to);
+    let resumed = (0..KILLS).map(kill).filter(|said| said.contains("the migration goes on")).count();
     let output = command(from, to).output().unwrap();
     assert!(output.status.success(), "{}", text_of(&output));
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), *expected);
@@ -250,47 +265,34 @@ fn killed_and_resumed(from: &str, to: &str, expected: &Value, takes: Duration) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_killed_at_any_moment_continues_and_ends_with_the_same_records() {
-    let server = filled().await;
+    let (server, relay) = (filled().await, relay().await);
     let data = server.data();
-    let (whole, database) = (Cluster::shared().new_database(), Cluster::shared().new_database());
-    let begun = Instant::now();
-    let expected = moved(text(&data), &whole);
-    let takes = begun.elapsed();
+    let new_database = || through(&relay, &Cluster::shared().new_database());
+    let (whole, database) = (new_database(), new_database());
+    let (expected, requests) = counted(&relay, text(&data), &whole);
     assert_eq!(expected["records"]["payment"], PAYMENTS);
     // One more response is the endpoint's.
     assert_eq!(expected["records"]["response"], PAYMENTS + 1);
-    assert!(killed_and_resumed(text(&data), &database, &expected, takes) > 0);
+    assert!(killed_and_resumed(&relay, requests, text(&data), &database, &expected) > 0);
 
-    let (begun, directory) = (Instant::now(), tempfile::tempdir().unwrap());
-    assert_eq!(moved(&whole, text(&directory.path().join("whole"))), expected);
+    let directory = tempfile::tempdir().unwrap();
+    let (moved_back, requests) = counted(&relay, &whole, text(&directory.path().join("whole")));
+    assert_eq!(moved_back, expected);
     let to = directory.path().join("data");
-    assert!(killed_and_resumed(&database, text(&to), &expected, begun.elapsed()) > 0);
+    assert!(killed_and_resumed(&relay, requests, &database, text(&to), &expected) > 0);
     // A finished migration stays finished.
     assert_eq!(moved(&database, text(&to)), expected);
     let restored = Server::try_start_on(directory).map_err(|(_, log)| log).unwrap();
     assert_eq!(restored.get("/payments").await["total"], PAYMENTS);
 }
 
-/// Kills migrations to new targets, later after one that had moved nothing and earlier after one that was done, until one is
-/// killed midway. Returns its target. How long a migration takes depends on the tests beside it.
-fn cut_off(from: &str, new_target: impl Fn() -> String, takes: Duration) -> String {
-    let (begun, mut lives) = (Instant::now(), takes.mul_f64(0.7));
-    loop {
-        let to = new_target();
-        let mut process = command(from, &to).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        end_after(&mut process, lives);
-        process.wait().unwrap();
-        let check = if to.starts_with('/') { "--data-dir" } else { "--database-url" };
-        let output = Command::new(BINARY).args(["check", check, &to]).output().unwrap();
-        let said = text_of(&output);
-        // The few records that come before the payments are always the same.
-        if said.contains("holds only a part") && !said.contains(" 0 records") {
-            return to;
-        }
-        let factor = if output.status.success() { 0.75 } else { 1.2 };
-        lives = lives.mul_f64(factor + 0.1 * fastrand::f64());
-        assert!(begun.elapsed() < Duration::from_secs(120), "no migration was cut off: {said}");
-    }
+/// Kills a migration after half of its requests.
+fn cut_off(relay: &Relay, requests: usize, from: &str, to: &str) {
+    killed_after(relay, requests / 2, from, to);
+    let check = if to.starts_with('/') { "--data-dir" } else { "--database-url" };
+    let said = text_of(&Command::new(BINARY).args(["check", check, to]).output().unwrap());
+    // The few records that come before the payments are always the same.
+    assert!(said.contains("holds only a part") && !said.contains(" 0 records"), "{said}");
 }
 
 /// Asserts that every command refuses a part of a store.
@@ -307,21 +309,22 @@ fn refused_by_all(store: [&str; 2], from: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_of_a_store_does_not_open_and_a_change_of_the_source_is_detected() {
-    let mut server = filled().await;
+    let (mut server, relay) = (filled().await, relay().await);
     let (data, directory) = (server.data(), tempfile::tempdir().unwrap());
-    let (whole, begun) = (Cluster::shared().new_database(), Instant::now());
-    let expected = moved(text(&data), &whole);
-    let database = cut_off(text(&data), || Cluster::shared().new_database(), begun.elapsed());
+    let new_database = || through(&relay, &Cluster::shared().new_database());
+    let (whole, database) = (new_database(), new_database());
+    let (expected, requests) = counted(&relay, text(&data), &whole);
+    cut_off(&relay, requests, text(&data), &database);
     refused_by_all(["--database-url", &database], text(&data));
     let from_a_part = refused(command(&database, text(&directory.path().join("data"))));
     assert!(from_a_part.contains("holds only a part"), "{from_a_part}");
 
-    let new_directory = || text(&directory.path().join(fastrand::u32(..).to_string())).to_owned();
-    let (begun, to) = (Instant::now(), new_directory());
-    assert_eq!(moved(&whole, &to), expected);
-    let to = cut_off(&whole, new_directory, begun.elapsed());
-    refused_by_all(["--data-dir", &to], "the database test_");
-    assert_eq!(moved(&whole, &to), expected);
+    let [whole_again, to] = ["whole", "part"].map(|name| directory.path().join(name));
+    let (moved_back, requests) = counted(&relay, &whole, text(&whole_again));
+    assert_eq!(moved_back, expected);
+    cut_off(&relay, requests, &whole, text(&to));
+    refused_by_all(["--data-dir", text(&to)], "the database test_");
+    assert_eq!(moved(&whole, text(&to)), expected);
 
     // A moved payment changes, and a new payment arrives.
     server.restart();
