@@ -210,6 +210,7 @@ impl Node {
             is_local: false,
             max_webhook_endpoints: 100,
             merchants_bear_costs: false,
+            disputes_return_fee: false,
         };
         let (of_service, tasks) = (Arc::clone(&store), tracker);
         let service =

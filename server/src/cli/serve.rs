@@ -76,6 +76,9 @@ pub struct ServeArgs {
     /// Take what gateways keep from the merchants' balances. By default the platform bears it, and merchants do not see it.
     #[arg(long, env = "PAYMENTS_MERCHANTS_BEAR_GATEWAY_COSTS")]
     pub merchants_bear_gateway_costs: bool,
+    /// Return the fee on what the gateway withdraws for a dispute to the merchant. By default the platform keeps it.
+    #[arg(long, env = "PAYMENTS_DISPUTES_RETURN_FEE")]
+    pub disputes_return_fee: bool,
     /// HTTP proxy for calls to payment gateways, such as `http://proxy.internal:3128`. The server ignores HTTPS_PROXY
     /// and similar variables. Webhooks never go through a proxy. A URL with a password belongs in the variable or the file.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]

@@ -7,7 +7,7 @@ use super::{
     answer::{FinalRejection, Rejection},
     error::GatewayError,
 };
-use crate::domain::{CostRow, GatewayAttempt, GatewayName, GatewayRefund};
+use crate::domain::{CostRow, GatewayAttempt, GatewayDispute, GatewayName, GatewayRefund};
 
 /// The amounts that a gateway takes in its currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +126,10 @@ pub trait Gateway: Send + Sync {
     async fn refunds(&self, _attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
         Ok(Vec::new())
     }
+    /// All disputes of a paid attempt.
+    async fn disputes(&self, _attempt: &GatewayAttempt) -> Result<Vec<GatewayDispute>, GatewayError> {
+        Ok(Vec::new())
+    }
     /// A part of a list since a time, strictly after the item `after`.
     async fn list(
         &self,
@@ -142,6 +146,7 @@ pub trait Gateway: Send + Sync {
 pub enum GatewayList {
     /// All refunds, whoever made them.
     Refunds,
+    Disputes,
     /// All rows of the gateway's books.
     Costs,
 }
@@ -150,6 +155,7 @@ pub enum GatewayList {
 #[derive(Debug)]
 pub enum Listed {
     Refund(GatewayRefund),
+    Dispute(GatewayDispute),
     Cost(CostRow),
 }
 

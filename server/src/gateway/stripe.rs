@@ -4,6 +4,7 @@
 //! events are only a reason to query the session.
 
 mod balance;
+mod dispute;
 mod error;
 mod event;
 mod list;
@@ -23,6 +24,7 @@ use webhook_verify::{
 pub use self::event::{EventSubject, PaymentOf};
 use self::{
     balance::BalanceTransaction,
+    dispute::StripeDispute,
     error::{ErrorResponse, StripeError},
     refund::StripeRefund,
     session::{PaymentIntent, Session},
@@ -37,7 +39,7 @@ use super::{
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
 };
-use crate::domain::{GatewayAttempt, GatewayName, GatewayRefund};
+use crate::domain::{GatewayAttempt, GatewayDispute, GatewayName, GatewayRefund};
 
 /// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
 pub(super) const LIMITS: AmountLimits =
@@ -307,13 +309,20 @@ impl Gateway for Stripe {
 
     async fn refunds(&self, attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
         let Some(intent) = &attempt.transaction else { return Ok(Vec::new()) };
-        let refunds = self.refunds_of(intent).await?;
+        let refunds = self.all_of::<StripeRefund>(intent).await?;
         Ok(refunds.iter().filter_map(StripeRefund::read).collect())
+    }
+
+    async fn disputes(&self, attempt: &GatewayAttempt) -> Result<Vec<GatewayDispute>, GatewayError> {
+        let Some(intent) = &attempt.transaction else { return Ok(Vec::new()) };
+        let disputes = self.all_of::<StripeDispute>(intent).await?;
+        Ok(disputes.iter().map(StripeDispute::read).collect())
     }
 
     async fn list(&self, list: GatewayList, since: Timestamp, after: Option<&str>) -> Result<ListPart, GatewayError> {
         match list {
             GatewayList::Refunds => self.part::<StripeRefund>(since, after).await,
+            GatewayList::Disputes => self.part::<StripeDispute>(since, after).await,
             GatewayList::Costs => self.part::<BalanceTransaction>(since, after).await,
         }
     }

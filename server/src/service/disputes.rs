@@ -172,7 +172,7 @@ impl Directory {
             }
             let mut next = session.next();
             let (dispute, reference) = (report.id.clone(), reference.to_owned());
-            next.disputes.push(KnownDispute { dispute, reference, moves: Vec::new() });
+            next.disputes.push(KnownDispute { dispute, reference, is_reported: false, moves: Vec::new() });
             self.report(&session, next, &report).await
         })
         .await
@@ -207,8 +207,7 @@ impl Directory {
                 report.status = DisputeStatus::Won;
             }
             let mut next = session.next();
-            let known = next.disputes.iter_mut().find(|known| known.dispute == dispute.id);
-            let known = known.ok_or_else(|| invalid("the gateway itself reports this dispute"))?;
+            let known = recorded(&mut next, &dispute.id)?;
             if known.moves.len() >= MAX_DISPUTE_MOVES {
                 return Err(invalid(format!("a dispute has at most {MAX_DISPUTE_MOVES} movements")));
             }
@@ -232,7 +231,9 @@ impl Directory {
                 return Err(invalid("this is an inquiry; the gateway that reports it also closes it"));
             }
             let report = DisputeReport { status: status.clone(), ..DisputeReport::of(dispute) };
-            self.report(&session, session.next(), &report).await
+            let mut next = session.next();
+            recorded(&mut next, &dispute.id)?;
+            self.report(&session, next, &report).await
         })
         .await
     }
@@ -260,6 +261,12 @@ impl Directory {
 fn dispute_of<'s>(session: &'s Session, id: &DisputeId) -> Result<&'s Dispute> {
     let dispute = session.payment.disputes.iter().find(|dispute| dispute.id == *id);
     dispute.ok_or(ServiceError::NotFound { what: Record::Payment })
+}
+
+/// A dispute that a person records. Refuses one that the gateway reports.
+fn recorded<'s>(session: &'s mut Session, id: &DisputeId) -> Result<&'s mut KnownDispute> {
+    let known = session.disputes.iter_mut().find(|known| known.dispute == *id && !known.is_reported);
+    known.ok_or_else(|| invalid("the gateway reports this dispute, so the server follows it"))
 }
 
 /// The dispute of an id. A payment's id names its only open dispute, or its only one.

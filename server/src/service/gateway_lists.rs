@@ -1,4 +1,4 @@
-//! Reads the gateway's lists of refunds and of what it kept, again and again.
+//! Reads the gateway's lists of refunds, of disputes and of what it kept, again and again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +12,13 @@ use crate::{
     store::{BookingWrite, Change, PaymentWrite, Write},
 };
 
-/// How far back the worker reads.
-const WINDOW_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How far back the worker reads, in days. A customer may dispute a payment for 120 days, and a dispute may take as long.
+const fn days_read(list: GatewayList) -> i64 {
+    match list {
+        GatewayList::Refunds | GatewayList::Costs => 30,
+        GatewayList::Disputes => 240,
+    }
+}
 /// The time between two parts of a list.
 const PART_INTERVAL: Duration = Duration::from_secs(5);
 /// The time between two readings.
@@ -27,7 +32,7 @@ impl Service {
         let Ok(gateway) = self.gateways.card_processor() else { return std::future::pending().await };
         sleep(FIRST_READING_AFTER).await;
         loop {
-            for list in [GatewayList::Refunds, GatewayList::Costs] {
+            for list in [GatewayList::Refunds, GatewayList::Disputes, GatewayList::Costs] {
                 if let Err(error) = self.read(gateway, list).await {
                     tracing::warn!(?list, %error, "could not read a list of the gateway to its end; reading it again later");
                 }
@@ -37,7 +42,7 @@ impl Service {
     }
 
     async fn read(&self, gateway: &dyn Gateway, list: GatewayList) -> Result<(), GatewayError> {
-        let begin = self.ambient.now().as_millis() - WINDOW_MILLIS;
+        let begin = self.ambient.now().as_millis() - days_read(list) * 24 * 60 * 60 * 1000;
         let since = Timestamp::from_millis(begin).unwrap_or(Timestamp::UNIX_EPOCH);
         let mut after = None;
         loop {
@@ -45,6 +50,7 @@ impl Service {
             for (payment, listed) in &part.items {
                 let followed = match listed {
                     Listed::Refund(refund) => self.follow_if_unknown(payment, refund).await,
+                    Listed::Dispute(dispute) => self.follow_dispute(payment, dispute).await,
                     Listed::Cost(row) => self.book_cost(payment, row).await,
                 };
                 if let Err(error) = followed {

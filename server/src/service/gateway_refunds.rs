@@ -77,7 +77,9 @@ impl Service {
                 let cause = refund.cause(&session.payment, Some(found.amount));
                 let decided = cause.and_then(|cause| payments_core::decide(&session.payment, cause, now));
                 if let Err(refusal) = &decided {
-                    return self.review_found(session, &found, &refusal.to_string()).await.map(|()| None);
+                    let GatewayRefund { reference, amount, .. } = &found;
+                    let what = format!("a refund {reference} of {amount} {}", session.payment.currency);
+                    return self.review_reported(session, &what, &refusal.to_string()).await.map(|()| None);
                 }
                 (decided, EventData::Refund { reason: None })
             }
@@ -105,12 +107,9 @@ impl Service {
         NewRefund { source, ..refund }
     }
 
-    async fn review_found(&self, session: &Session, found: &GatewayRefund, why: &str) -> Result<()> {
-        let GatewayRefund { reference, amount, .. } = found;
-        let currency = session.payment.currency;
-        let what = format!(
-            "the gateway has a refund {reference} of {amount} {currency}, which this payment cannot have: {why}"
-        );
+    /// Leaves something that the gateway has and the payment cannot have to a person, once.
+    pub(super) async fn review_reported(&self, session: &Session, what: &str, why: &str) -> Result<()> {
+        let what = format!("the gateway has {what}, which this payment cannot have: {why}");
         if session.review.as_ref().is_some_and(|review| review.what == what) {
             return Ok(());
         }

@@ -34,6 +34,7 @@ pub(super) fn service() -> Arc<Service> {
         is_local: false,
         max_webhook_endpoints: 100,
         merchants_bear_costs: false,
+        disputes_return_fee: false,
     };
     let (store, gateways, metrics) = (MemoryStore::default().into_store(), Gateways::none(), Metrics::new());
     Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, TaskTracker::new()))

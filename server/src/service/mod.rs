@@ -14,6 +14,7 @@ mod disputes;
 mod error;
 mod events;
 mod expiry;
+mod gateway_disputes;
 mod gateway_lists;
 mod gateway_refunds;
 mod held_up;
@@ -104,6 +105,8 @@ pub struct Settings {
     pub max_webhook_endpoints: usize,
     /// Whether merchants bear what gateways keep, instead of the platform.
     pub merchants_bear_costs: bool,
+    /// Whether the platform returns its fee on what a gateway withdraws for a dispute.
+    pub disputes_return_fee: bool,
 }
 
 /// The use cases, with the store, the gateways and everything else that they call.

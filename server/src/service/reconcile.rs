@@ -163,18 +163,19 @@ impl Service {
         Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now())?)
     }
 
-    /// Handles an event of the card processor: asks about its refunds or schedules a query of the payment.
+    /// Handles an event of the card processor: asks about refunds or disputes, or schedules a query of the payment.
     pub async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<()> {
         let Some(StripeEvent { subject, claimed }) = event else { return Ok(()) };
         match &subject {
             EventSubject::Session(payment) => self.query_soon(payment).await?,
+            EventSubject::Disputes(of) => {
+                if let Some(payment) = self.payment_of(of).await? {
+                    self.follow_disputes(&payment).await?;
+                }
+            }
             EventSubject::Refunds { of, has_failed } => {
-                let payment = match of {
-                    PaymentOf::Payment(payment) => Some(payment.clone()),
-                    PaymentOf::Intent(intent) => self.gateways.card_processor()?.payment_of(intent).await?,
-                };
-                let followed = match &payment {
-                    Some(payment) => self.follow_refunds(payment).await,
+                let followed = match self.payment_of(of).await? {
+                    Some(payment) => self.follow_refunds(&payment).await,
                     None => Ok(()),
                 };
                 // The request that made the refund records it. A failure comes again.
@@ -188,6 +189,14 @@ impl Service {
             tracing::debug!(%error, "could not mark an event as handled; it may come again");
         }
         Ok(())
+    }
+
+    /// The payment that an event names; `None` if this server did not make it.
+    async fn payment_of(&self, of: &PaymentOf) -> Result<Option<PaymentId>> {
+        Ok(match of {
+            PaymentOf::Payment(payment) => Some(payment.clone()),
+            PaymentOf::Intent(intent) => self.gateways.card_processor()?.payment_of(intent).await?,
+        })
     }
 
     /// Schedules a query of a payment's gateway for now.

@@ -18,13 +18,15 @@ pub enum EventSubject {
         /// Whether a refund failed.
         has_failed: bool,
     },
+    /// The disputes of a payment.
+    Disputes(PaymentOf),
 }
 
 /// How an event names its payment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PaymentOf {
     Payment(PaymentId),
-    /// By the payment intent, if a person made the refund in Stripe's dashboard.
+    /// By the payment intent: of a refund that a person made in Stripe's dashboard, and of every dispute.
     Intent(String),
 }
 
@@ -34,6 +36,10 @@ pub(super) fn subject_of(body: &[u8]) -> Option<EventSubject> {
     let kind = event.get("type")?.as_str()?;
     let object = event.pointer("/data/object")?;
     let named = || object.pointer("/metadata/payment_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let of = || {
+        let intent = || object.get("payment_intent").and_then(Value::as_str).map(str::to_owned);
+        named().map(PaymentOf::Payment).or_else(|| Some(PaymentOf::Intent(intent()?)))
+    };
     match kind {
         "checkout.session.completed"
         | "checkout.session.async_payment_succeeded"
@@ -42,10 +48,10 @@ pub(super) fn subject_of(body: &[u8]) -> Option<EventSubject> {
         // The request for a refund of this server handles its creation.
         "refund.created" if object.pointer("/metadata/refund_id").is_some() => None,
         "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" | "charge.refunded" => {
-            let intent = || object.get("payment_intent").and_then(Value::as_str).map(str::to_owned);
-            let of = named().map(PaymentOf::Payment).or_else(|| Some(PaymentOf::Intent(intent()?)))?;
-            Some(EventSubject::Refunds { of, has_failed: kind == "refund.failed" })
+            Some(EventSubject::Refunds { of: of()?, has_failed: kind == "refund.failed" })
         }
+        // One opened, changed, closed, or moved money.
+        kind if kind.starts_with("charge.dispute.") => Some(EventSubject::Disputes(of()?)),
         _ => None,
     }
 }
@@ -64,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_about_a_session_or_refunds_of_this_server_or_about_nothing() {
+    fn an_event_is_about_a_session_refunds_or_disputes_of_this_server_or_about_nothing() {
         let pay = || "pay_1".parse::<PaymentId>().unwrap();
         let session = || Some(EventSubject::Session(pay()));
         let refunds = |of, has_failed| Some(EventSubject::Refunds { of, has_failed });
@@ -86,6 +92,12 @@ mod tests {
             ("charge.refunded", r#"{"id":"ch_1","payment_intent":"pi_1","metadata":{}}"#, refunds(intent(), false)),
             ("charge.refunded", r#"{"id":"ch_1","payment_intent":null,"metadata":{}}"#, None),
             ("refund.updated", r#"{"id":"re_1","metadata":{"payment_id":"../x"}}"#, None),
+            (
+                "charge.dispute.created",
+                r#"{"id":"du_1","payment_intent":"pi_1","metadata":{}}"#,
+                Some(EventSubject::Disputes(intent())),
+            ),
+            ("charge.dispute.funds_withdrawn", r#"{"id":"du_1","payment_intent":null,"metadata":{}}"#, None),
             ("invoice.paid", r#"{"id":"in_1","metadata":{"payment_id":"pay_1"}}"#, None),
         ] {
             let body = format!(r#"{{"type":"{kind}","data":{{"object":{object}}}}}"#);

@@ -10,6 +10,9 @@ use crate::gateway::{
     error::GatewayError,
 };
 
+/// How many pages of a payment's items are read.
+const PAGES: usize = 10;
+
 /// A page of a list.
 #[derive(Debug, Deserialize)]
 pub(super) struct Page<T> {
@@ -53,6 +56,21 @@ impl Stripe {
             .finish();
         let page = self.call(call, self.client.http.get(self.url(&format!("{list}?{query}")))).await?;
         page.map_err(|error| self.client.unanswered(&error.to_string()))
+    }
+
+    /// All of a payment intent's items, newest first.
+    pub(super) async fn all_of<I: Item>(&self, intent: &str) -> Result<Vec<I>, GatewayError> {
+        let mut found: Vec<I> = Vec::new();
+        for _ in 0..PAGES {
+            let after = found.last().map(|item| item.id().to_owned());
+            let query = [("payment_intent", intent)];
+            let Page { data, has_more } = self.page(I::CALL, I::LIST, &query, after.as_deref()).await?;
+            found.extend(data);
+            if !has_more {
+                return Ok(found);
+            }
+        }
+        Err(self.client.unanswered(&format!("the payment has more {} than this server reads", I::LIST)))
     }
 
     /// A part of a list since a time.

@@ -27,8 +27,6 @@ use crate::{
 
 /// How much of the reason why a refund failed is kept.
 const MAX_REASON_CHARS: usize = 200;
-/// How many pages of a payment's refunds are read.
-const PAGES: usize = 10;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct StripeRefund {
@@ -86,25 +84,9 @@ impl Names for StripeRefund {
 }
 
 impl Stripe {
-    /// All refunds of a payment intent, newest first.
-    pub(super) async fn refunds_of(&self, intent: &str) -> Result<Vec<StripeRefund>, GatewayError> {
-        let mut found = Vec::new();
-        for _ in 0..PAGES {
-            let after = found.last().map(|refund: &StripeRefund| refund.id.clone());
-            let query = [("payment_intent", intent)];
-            let page = self.page(StripeRefund::CALL, StripeRefund::LIST, &query, after.as_deref());
-            let Page { data, has_more } = page.await?;
-            found.extend(data);
-            if !has_more {
-                return Ok(found);
-            }
-        }
-        Err(self.client.unanswered("the payment has more refunds than this server reads"))
-    }
-
     /// Finds a refund of a payment intent by this server's id of the refund.
     pub(super) async fn refund_of(&self, intent: &str, id: &str) -> Result<Option<About<StripeRefund>>, GatewayError> {
-        Ok(self.refunds_of(intent).await?.into_iter().find_map(|refund| About::new(refund, id)))
+        Ok(self.all_of(intent).await?.into_iter().find_map(|refund| About::new(refund, id)))
     }
 
     /// The payment of a payment intent; `None` if this server did not make it.

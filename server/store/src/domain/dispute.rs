@@ -1,6 +1,9 @@
-//! What the server keeps of a dispute beside its public fields, and the invariants of a payment's disputes.
+//! Disputes as a gateway reports them, what the server keeps of a dispute beside its public fields, and the invariants of a
+//! payment's disputes.
 
-use payments_core::{Amount, Dispute, DisputeId, MAX_DISPUTES, Payment};
+use payments_core::{
+    Amount, Currency, Dispute, DisputeId, DisputeReport, DisputeStatus, MAX_DISPUTES, Payment, RawStatus, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
@@ -14,6 +17,9 @@ pub struct KnownDispute {
     pub dispute: DisputeId,
     /// The gateway's or the operator's own name of it. A payment has each name once.
     pub reference: String,
+    /// Whether the gateway reports it. Otherwise a person records what happens to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_reported: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<DisputeMove>,
 }
@@ -27,7 +33,48 @@ pub struct DisputeMove {
     pub is_reinstated: bool,
 }
 
+/// A dispute as the gateway reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayDispute {
+    /// The gateway's id.
+    pub reference: String,
+    pub amount: Amount,
+    /// The currency of all its amounts. `None` if it is not known, or not one.
+    pub currency: Option<Currency>,
+    pub reason: Option<String>,
+    pub status: DisputeStatus,
+    pub evidence_due_by: Option<Timestamp>,
+    pub withdrawn: Amount,
+    pub reinstated: Amount,
+}
+
+impl GatewayDispute {
+    /// Its state, as a report of the payment's dispute `id`.
+    pub fn report(&self, id: DisputeId, returns_fee: bool) -> DisputeReport {
+        DisputeReport {
+            id,
+            amount: self.amount,
+            reason: self.reason.clone(),
+            status: self.status.clone(),
+            evidence_due_by: self.evidence_due_by,
+            withdrawn: self.withdrawn,
+            reinstated: self.reinstated,
+            returns_fee,
+        }
+    }
+}
+
 impl Session {
+    /// Whether the payment was paid, so that it can be disputed.
+    pub fn is_disputable(&self) -> bool {
+        matches!(self.payment.raw_status, RawStatus::Paid | RawStatus::Refunded)
+    }
+
+    /// The payment's id of the dispute that the gateway or the operator names so.
+    pub fn dispute_named(&self, reference: &str) -> Option<&DisputeId> {
+        self.disputes.iter().find(|known| known.reference == reference).map(|known| &known.dispute)
+    }
+
     /// The disputes that are not decided, oldest first.
     pub fn open_disputes(&self) -> impl Iterator<Item = &Dispute> {
         self.payment.disputes.iter().filter(|dispute| !dispute.status.is_closed())
@@ -46,10 +93,7 @@ pub(super) fn dispute_faults(session: &Session, was_paid: bool) -> Vec<&'static 
     let rules = [
         (was_paid || payment.disputes.is_empty(), "has a dispute and was not paid"),
         (payment.disputes.len() <= MAX_DISPUTES, "has more disputes than a payment may have"),
-        (
-            each(|_, it| !matches!(it.status, payments_core::DisputeStatus::Other(_))),
-            "has a dispute in an unknown state",
-        ),
+        (each(|_, it| !matches!(it.status, DisputeStatus::Other(_))), "has a dispute in an unknown state"),
         (
             each(|payment, it| (Amount::ZERO..=payment.amount).contains(&it.amount) && it.amount > Amount::ZERO),
             "has a dispute of nothing, or of more than its amount",
@@ -68,7 +112,7 @@ pub(super) fn dispute_faults(session: &Session, was_paid: bool) -> Vec<&'static 
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Cause, DisputeReport, DisputeStatus, EventKind, PaymentMethod};
+    use payments_core::{Cause, EventKind, PaymentMethod};
 
     use super::*;
     use crate::domain::{
@@ -95,7 +139,8 @@ mod tests {
         while let Some(decision) = payments_core::decide_dispute(&payment, &report, at(9)).unwrap() {
             payment = decision.payment;
         }
-        let known = KnownDispute { dispute: report.id, reference: "CB-1".into(), moves: Vec::new() };
+        let known =
+            KnownDispute { dispute: report.id, reference: "CB-1".into(), is_reported: false, moves: Vec::new() };
         Session { payment, disputes: vec![known], attempt: Some(attempt("a")), ..session().next() }
     }
 
@@ -130,7 +175,7 @@ mod tests {
         type Case<'c> = (&'c str, &'c dyn Fn(&mut Session));
         assert_eq!((faults(&disputed()), disputed().is_disputed()), (vec![], false));
         let cases: [Case<'_>; 9] = [
-            ("has a dispute and was not paid", &|it| it.payment.raw_status = payments_core::RawStatus::Failed),
+            ("has a dispute and was not paid", &|it| it.payment.raw_status = RawStatus::Failed),
             ("in an unknown state", &|it| change(it, "status", "mislaid".into())),
             ("has a dispute of nothing", &|it| change(it, "amount", 0.into())),
             ("or of more than its amount", &|it| change(it, "amount", 101.into())),

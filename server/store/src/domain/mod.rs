@@ -33,7 +33,7 @@ pub use attempts::{
 };
 pub use brand::{Brand, Colour, Edit, LogoUrl};
 pub use delivery::Outgoing;
-pub use dispute::{DisputeMove, KnownDispute, MAX_DISPUTE_MOVES};
+pub use dispute::{DisputeMove, GatewayDispute, KnownDispute, MAX_DISPUTE_MOVES};
 pub use endpoint::Endpoint;
 pub use fan_out::{PendingEvent, fan_out};
 pub use gateway_costs::{CostRow, GatewayCost};

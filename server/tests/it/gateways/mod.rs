@@ -2,6 +2,7 @@
 
 mod amounts;
 mod calls;
+mod card_disputes;
 mod costs;
 mod disputes;
 mod other_answers;
