@@ -35,7 +35,10 @@ pub mod parts {
         http::{ConnectionsByAddress, Edge, Hosts, Parts, RateLimits, Readiness, Reference, Server, TrustedProxies},
         metrics::Metrics,
         serve::workers,
-        service::{AdminReply, AdminRequest, KeyRow, ManualOutcome, Service, Services, Settings},
+        service::{
+            AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, Service, Services,
+            Settings,
+        },
     };
 }
 

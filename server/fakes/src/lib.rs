@@ -51,6 +51,8 @@ pub struct Entry {
     pub refunded_minor: u64,
     /// The money that disputes withdrew and did not reinstate, in minor units.
     pub disputed_minor: u64,
+    /// The fees that the gateway kept, in minor units.
+    pub kept_minor: u64,
 }
 
 /// The response with the books.
@@ -58,7 +60,7 @@ fn books_json(books: &[Entry]) -> Answer {
     let entry = |entry: &Entry| {
         json!({"id": entry.id, "reference": entry.reference, "amountMinor": entry.amount_minor,
             "taken": entry.taken, "refunded": entry.refunded, "refundedMinor": entry.refunded_minor,
-            "disputedMinor": entry.disputed_minor})
+            "disputedMinor": entry.disputed_minor, "keptMinor": entry.kept_minor})
     };
     Answer::ok(&books.iter().map(entry).collect())
 }

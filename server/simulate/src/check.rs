@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use gateway_fakes::{Entry, stripe};
+use gateway_fakes::Entry;
 use hyper::StatusCode;
 use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, RefundSource, Timestamp};
 use payments_store::{
@@ -112,9 +112,20 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
             found.push(format!("{} and the gateway disagree about the amount: {taken:?}", payment.id));
         }
         let kept: i64 = session.costs.iter().map(|cost| cost.minor).sum();
-        let fees: u64 = taken.iter().map(|entry| stripe::charge_fee(entry.amount_minor)).sum();
+        let fees: u64 = taken.iter().map(|entry| entry.kept_minor).sum();
         if payment.currency == Currency::Usd && was_paid && kept != fees.cast_signed() && !is_reviewed {
             found.push(format!("the gateway kept {fees} of {}, and {kept} are booked", payment.id));
+        }
+        let disputed: u64 = payment.disputes.iter().map(|dispute| dispute.amount_taken().as_minor()).sum();
+        let withdrawn: u64 = match payment.currency {
+            Currency::Usd => taken.iter().map(|entry| entry.disputed_minor).sum(),
+            Currency::Bdt => {
+                let recorded = world.recorded_disputes.lock();
+                recorded.iter().filter(|it| it.payment == payment.id).map(|it| it.taken).sum()
+            }
+        };
+        if disputed != withdrawn {
+            found.push(format!("disputes took {withdrawn} of {}, and {disputed} are booked", payment.id));
         }
         let sent_back: u64 = taken.iter().map(|entry| entry.refunded_minor).sum();
         if payment.currency == Currency::Usd && sent_back != payment.amount_refunded().as_minor() && !is_reviewed {
@@ -198,6 +209,16 @@ fn orders(world: &World, sessions: &[Session]) {
     let made = world.dashboard_refunds.lock().len();
     if in_dashboard > made {
         world.violation(format!("{in_dashboard} refunds were found in the dashboard, where {made} were made"));
+    }
+    for lost in world.recorded_disputes.lock().iter() {
+        let session = sessions.iter().find(|session| session.payment.id == lost.payment);
+        if let Some(asked_before) = &lost.asked_before
+            && let Some(payment) = session.map(|session| &session.payment)
+            && payment.refunds.iter().any(|it| it.reason.as_ref().is_some_and(|reason| !asked_before.contains(reason)))
+            && payment.amount_refunded().as_minor() + lost.taken > payment.amount.as_minor()
+        {
+            world.violation(format!("{} was refunded after a lost dispute had taken the money", payment.id));
+        }
     }
     let mut by_number: BTreeMap<&str, Vec<&Session>> = BTreeMap::new();
     for session in sessions {

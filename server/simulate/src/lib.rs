@@ -8,6 +8,7 @@
 //! [`run`] plays one world and returns its violations. The tool `simulate` plays many.
 
 mod backups;
+mod bank;
 mod card_events;
 mod check;
 mod connection;
@@ -87,13 +88,15 @@ pub enum Trouble {
     LateMoney,
     /// A person refunds payments in the card processor's dashboard, and refunds take long or fail late.
     Dashboard,
+    /// Customers' banks dispute payments.
+    Disputes,
     /// All servers are down for more than a day. When they start, the gateways refuse their keys for a while.
     LongNight,
 }
 
 impl Trouble {
     /// All kinds of trouble.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Kill,
         Self::Stop,
         Self::Partition,
@@ -107,6 +110,7 @@ impl Trouble {
         Self::GatewayLink,
         Self::LateMoney,
         Self::Dashboard,
+        Self::Disputes,
         Self::LongNight,
     ];
 
@@ -127,6 +131,7 @@ impl Trouble {
             Self::GatewayLink => "gateway-link",
             Self::LateMoney => "late-money",
             Self::Dashboard => "dashboard",
+            Self::Disputes => "disputes",
             Self::LongNight => "long-night",
         }
     }
@@ -205,6 +210,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
         troubles.spawn(operator::work(Arc::clone(&world)));
         troubles.spawn(card_events::bring(Arc::clone(&world)));
         troubles.spawn(dashboard::work(Arc::clone(&world)));
+        troubles.spawn(bank::work(Arc::clone(&world)));
         let mut merchants = JoinSet::new();
         for merchant in world.merchants() {
             merchants.spawn(merchant.trade(Arc::clone(&world)));

@@ -31,7 +31,7 @@ pub(super) async fn work(world: Arc<World>) {
 }
 
 /// Sends a command to some server. `None` if its outcome stays unknown.
-async fn administer(world: &World, request: AdminRequest) -> Option<AdminReply> {
+pub(super) async fn administer(world: &World, request: AdminRequest) -> Option<AdminReply> {
     let service = world.fate.choose(&world.nodes)?.service()?;
     timeout(PATIENCE, service.administer(request)).await.ok()
 }

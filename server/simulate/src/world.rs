@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     Planted, Setup, Trouble,
+    bank::Recorded,
     database::Database,
     endpoints::{Hosts, Receiver},
     fate::Fate,
@@ -42,6 +43,8 @@ pub(super) struct World {
     pub(super) merchants: Mutex<Vec<Arc<Merchant>>>,
     /// The amounts that people refunded in the card processor's dashboard.
     pub(super) dashboard_refunds: Mutex<Vec<u64>>,
+    /// The disputes that the operator recorded.
+    pub(super) recorded_disputes: Mutex<Vec<Recorded>>,
     operations: AtomicU64,
     violations: Mutex<Vec<String>>,
 }
@@ -148,8 +151,18 @@ impl World {
         around.stripe.keep_events();
         let nodes = (0..setup.servers).map(|name| Node::start(name, Arc::clone(&around))).collect::<Result<_, _>>()?;
         let (merchants, operations, violations) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
-        let dashboard_refunds = Mutex::default();
-        Ok(Arc::new(Self { setup, fate, around, nodes, merchants, dashboard_refunds, operations, violations }))
+        let (dashboard_refunds, recorded_disputes) = (Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self {
+            setup,
+            fate,
+            around,
+            nodes,
+            merchants,
+            dashboard_refunds,
+            recorded_disputes,
+            operations,
+            violations,
+        }))
     }
 
     /// Records a violation.

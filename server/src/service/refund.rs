@@ -78,7 +78,11 @@ impl Service {
         }
         let now = self.ambient.now();
         let id = RefundId::new(session.payment.developer_id.slot(), now, self.ambient.id_bytes());
-        let cause = params.cause(&session.payment, NewRefund::made(id.clone()))?;
+        let refund = NewRefund::made(id.clone());
+        let cause = match crate::planted!(RefundAfterDispute) {
+            true => refund.cause(&session.payment, params.amount)?,
+            false => params.cause(&session.payment, refund)?,
+        };
         let amount = match &cause {
             Cause::PartRefunded { amount, .. } => Some(*amount),
             _ => None,

@@ -46,6 +46,9 @@ fn falsify(change: &mut Change, fault: Planted) {
             let in_dashboard: Vec<_> = refunds.map(|refund| &refund.id).collect();
             session.refund_references.retain(|it| !in_dashboard.contains(&&it.refund));
         }),
+        Planted::DisputeCountedTwice => payments(change).for_each(|(session, _)| {
+            session.disputes.retain(|known| !known.is_reported);
+        }),
         Planted::LateMoneyIgnored => payments(change).for_each(|(session, _)| {
             session.ended_attempts.iter_mut().for_each(|ended| ended.check_at = None);
         }),

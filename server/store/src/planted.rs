@@ -55,6 +55,10 @@ faults! {
     LeaseNeverEnds,
     /// A refund that was made in the gateway's dashboard counts again.
     RefundCountedTwice,
+    /// A dispute that the gateway reports again counts again.
+    DisputeCountedTwice,
+    /// What a dispute took is refunded.
+    RefundAfterDispute,
     /// The gateway's list of refunds is not read.
     RefundsNotRead,
     /// A refund's event is lost.

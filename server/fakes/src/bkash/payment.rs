@@ -126,6 +126,7 @@ impl Payment {
             refunded: 0,
             refunded_minor: 0,
             disputed_minor: 0,
+            kept_minor: 0,
         }
     }
 

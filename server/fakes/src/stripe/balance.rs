@@ -96,7 +96,9 @@ impl Balance {
     fn book_known_charge(&mut self, session: &mut Session) -> bool {
         let Some(charge) = session.charge.as_ref().filter(|charge| charge.row.is_none()) else { return false };
         let (amount, source) = (session.amount, charge.id.clone());
-        let row = self.book(session, Movement::Charge, &source, amount.cast_signed(), charge_fee(amount));
+        let fee = charge_fee(amount);
+        let row = self.book(session, Movement::Charge, &source, amount.cast_signed(), fee);
+        session.kept += fee;
         if let Some(charge) = &mut session.charge {
             charge.row = Some(row);
         }

@@ -125,6 +125,7 @@ impl Dispute {
         let amount = -self.amount.cast_signed();
         self.withdrawal = Some(balance.book(session, Movement::Dispute, &self.id, amount, DISPUTE_FEE));
         session.disputed += self.amount;
+        session.kept += DISPUTE_FEE;
     }
 
     /// Gives the disputed money back. The fee stays.

@@ -53,6 +53,8 @@ pub(super) struct Session {
     pub(super) refunds: u32,
     /// The money that disputes hold, in minor units, and whether the charge was ever disputed.
     pub(super) disputed: u64,
+    /// The fees of the charge and of its disputes, in minor units.
+    pub(super) kept: u64,
     pub(super) is_disputed: bool,
     pub(super) number: u64,
 }
@@ -116,6 +118,7 @@ impl Session {
             refunded: 0,
             refunds: 0,
             disputed: 0,
+            kept: 0,
             is_disputed: false,
             number,
         })
@@ -212,6 +215,7 @@ impl Session {
             refunded: self.refunds,
             refunded_minor: self.refunded,
             disputed_minor: self.disputed,
+            kept_minor: self.kept,
         }
     }
 

@@ -42,6 +42,11 @@ impl Stripe {
         Some(id)
     }
 
+    /// The ids of all disputes, oldest first.
+    pub fn disputes(&self) -> Vec<String> {
+        lock(&self.state).disputes.iter().map(|dispute| dispute.id.clone()).collect()
+    }
+
     /// Makes chargebacks withdraw their money only by [`withdraw`](Self::withdraw), or when they are lost.
     pub fn hold_withdrawals(&self, are_held: bool) {
         lock(&self.state).holds_withdrawals = are_held;
