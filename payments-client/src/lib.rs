@@ -49,10 +49,10 @@ pub use payments_core::{
     ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LineItem, LoggedAttempt, LoggedRequest, Message,
     Metadata, MetadataError, Money, Page, Pay, PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, RawJson,
     RawStatus, RecoverWebhook, Recovered, Redirect, Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed,
-    RequestPage, Retries, RotateSecret, SimulateOutcome, Simulation, Status, Subscription, Timeline, TimelineDelivery,
-    TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind,
-    TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, WebhookEndpoint, WebhookId, WithoutCancelUrl,
-    WithoutSuccessUrl, WorkspaceProfile,
+    RequestPage, Retries, RotateSecret, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation, Status,
+    Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction,
+    TransactionId, TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, WebhookEndpoint,
+    WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
 };
 pub use raw_request::RawRequest;
 pub use raw_response::RawResponse;

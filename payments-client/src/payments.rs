@@ -1,7 +1,8 @@
 //! The payment methods.
 
 use payments_core::{
-    Amount, CreatePayment, CreateRefund, Currency, Page, Payment, PaymentId, PaymentPage, Status, Timeline, Timestamp,
+    Amount, CreatePayment, CreateRefund, Currency, Page, Payment, PaymentId, PaymentPage, SimulatePayment, Status,
+    Timeline, Timestamp,
 };
 use reqwest::Method;
 
@@ -132,6 +133,23 @@ impl<'c> Payments<'c> {
     {
         let part = CreateRefund::part(amount);
         self.refund_with(id, &reason.map_or(part.clone(), |reason| part.reason(reason))).idempotency_key(key)
+    }
+
+    /// Lets something happen to a paid test payment: what a bank, a customer or a person in a gateway's dashboard does to a live
+    /// one. Its events are sent.
+    ///
+    /// ```no_run
+    /// # use payments_client::{Client, PaymentId, SimulatePayment, SimulatedEvent};
+    /// # async fn lose_a_dispute(client: Client, id: PaymentId) -> Result<(), payments_client::Error> {
+    /// for event in [SimulatedEvent::Disputed, SimulatedEvent::DisputeLost] {
+    ///     client.payments().simulate(&id, &SimulatePayment::event(event)).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn simulate(self, id: &PaymentId, params: &SimulatePayment) -> IdempotentRequest<Payment> {
+        let call = Call::new(Method::POST, "/payments/{}/simulate", Some(id.as_str()));
+        IdempotentRequest::new(self.client, call.body(params))
     }
 
     fn refund_with(self, id: &PaymentId, params: &CreateRefund) -> IdempotentRequest<Payment> {

@@ -175,7 +175,7 @@ fn add_refund(payment: &mut Payment, new: NewRefund, amount: Amount, now: Timest
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -185,7 +185,7 @@ mod tests {
         Timestamp::from_millis(1_700_000_000_000).unwrap()
     }
 
-    fn payment(environment: Environment, minor: u64, basis_points: u16) -> Payment {
+    pub(crate) fn payment(environment: Environment, minor: u64, basis_points: u16) -> Payment {
         let params = CreatePayment::of(Money::paisa(minor))
             .success_url("https://a.example/ok")
             .cancel_url("https://a.example/no");

@@ -68,6 +68,7 @@ mod refund;
 mod removed;
 mod request_log;
 mod sandbox;
+mod simulate_payment;
 mod status;
 pub mod text;
 mod timeline;
@@ -123,6 +124,7 @@ pub use refund::{CreateRefund, MAX_REFUNDS, NewRefund, Refund, RefundSource, Ref
 pub use removed::Removed;
 pub use request_log::{LoggedRequest, RequestPage, RequestQuery};
 pub use sandbox::{AdvanceSandbox, Advanced};
+pub use simulate_payment::{SimulatePayment, SimulatedEvent};
 pub use status::{RawStatus, Status};
 pub use timeline::{Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind};
 pub use timestamp::{Timestamp, TimestampError};

@@ -10,9 +10,9 @@
 //! | created | cancelled | the customer went back to the shop (live) |
 //! | created, processing | expired | the session expires |
 //! | expired, failed, cancelled | paid | the gateway reports a late payment (live) |
-//! | paid | paid | a refund of a part (live) |
-//! | paid | refunded | a refund of all that is not refunded (live) |
-//! | refunded, paid | paid | a refund that was booked fails (live) |
+//! | paid | paid | a refund of a part (live, or by the simulator) |
+//! | paid | refunded | a refund of all that is not refunded (live, or by the simulator) |
+//! | refunded, paid | paid | a refund that was booked fails |
 //!
 //! `pending` behaves as `created`, and any number of attempts may fail. A payment keeps its status whatever happens to its
 //! disputes. Any other transition is a [`Refusal`].
@@ -79,7 +79,9 @@ impl Cause {
     fn environment(&self) -> Option<Environment> {
         match self {
             Self::Simulated(_) => Some(Environment::Test),
-            Self::SessionEnded => None,
+            Self::SessionEnded | Self::RefundFailed { .. } => None,
+            // The simulator makes refunds as people do in a gateway's dashboard.
+            Self::PartRefunded { refund, .. } | Self::Refunded(refund) if refund.source.is_some() => None,
             _ => Some(Environment::Live),
         }
     }
@@ -143,6 +145,12 @@ pub enum Refusal {
     /// The payment has as many disputes as it may have.
     #[error("this payment has {count} disputes, and no more are possible", count = crate::MAX_DISPUTES)]
     TooManyDisputes,
+    /// No dispute of this payment is open.
+    #[error("this payment has no open dispute")]
+    NoOpenDispute,
+    /// Each refund of this payment failed, or it has none.
+    #[error("this payment has no refund that can fail")]
+    NoRefundStands,
     /// No refund of this payment waits for manual settlement.
     #[error("this payment has no refund that waits for manual settlement")]
     NothingToSettle,
@@ -162,6 +170,8 @@ impl Refusal {
             // Only operators and gateways settle refunds and report disputes.
             | Self::NothingToSettle
             | Self::NoSuchRefund
+            | Self::NoOpenDispute
+            | Self::NoRefundStands
             | Self::NeverPaid { .. }
             | Self::DisputeContradicts
             | Self::TooManyDisputes => ErrorCode::PaymentNotRefundable,
@@ -208,10 +218,14 @@ pub fn transition(from: &RawStatus, environment: Environment, cause: &Cause) -> 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{RANDOM_BYTES, Slot, Timestamp};
+    use crate::{RANDOM_BYTES, RefundSource, Slot, Timestamp};
 
     fn refund_id() -> RefundId {
         RefundId::new(Slot::FIRST, Timestamp::from_millis(0).unwrap(), [3; RANDOM_BYTES])
+    }
+
+    fn in_dashboard() -> NewRefund {
+        NewRefund { source: Some(RefundSource::Gateway), ..NewRefund::made(refund_id()) }
     }
 
     /// Every cause.
@@ -230,6 +244,8 @@ pub(crate) mod tests {
             Cause::AttemptFailed,
             Cause::CustomerLeft,
             Cause::RefundFailed { id: refund_id(), reason: None },
+            Cause::Refunded(in_dashboard()),
+            Cause::PartRefunded { refund: in_dashboard(), amount: Amount::from_minor(1) },
         ]
     }
 
@@ -237,7 +253,10 @@ pub(crate) mod tests {
     fn table() -> Vec<(&'static str, Environment, usize, &'static str)> {
         use Environment::{Live, Test};
         let mut rows = vec![("paid", Live, 8, "refunded"), ("paid", Live, 9, "paid")];
-        rows.extend([("refunded", Live, 12, "paid"), ("paid", Live, 12, "paid")]);
+        for both in [Live, Test] {
+            rows.extend([("refunded", both, 12, "paid"), ("paid", both, 12, "paid")]);
+            rows.extend([("paid", both, 13, "refunded"), ("paid", both, 14, "paid")]);
+        }
         for open in ["created", "pending"] {
             rows.extend([
                 (open, Live, 0, "processing"),

@@ -51,6 +51,15 @@ pub async fn refund_payment(client: &Client) -> Done {
     Ok(())
 }
 
+pub async fn simulate_payment(client: &Client) -> Done {
+    use payments_client::{SimulatePayment, SimulatedEvent};
+
+    let disputed = SimulatePayment::event(SimulatedEvent::Disputed);
+    let payment = client.payments().simulate(&"ID".parse()?, &disputed).await?;
+    println!("{:?}", payment.dispute());
+    Ok(())
+}
+
 pub async fn retrieve_account(client: &Client) -> Done {
     let account = client.account().retrieve().await?;
     println!("{}: {} payments", account.workspace.name, account.volume.total_payments);

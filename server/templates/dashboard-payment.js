@@ -87,6 +87,11 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
       await ask("POST", `/checkout/${encodeURIComponent(id)}/simulate`, { status });
       await reload();
     });
+    const happens = (event, label) => action(label, async () => {
+      await ask("POST", path + "/simulate", { event });
+      await reload();
+    });
+    const isOpen = (dispute) => !["won", "lost"].includes(dispute.status);
     const { name, email, phone } = payment.customer;
     show(t("Payment"),
       h("div", { class: "card" },
@@ -111,7 +116,13 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
           h("a", { class: "button", href: new URL(payment.checkoutUrl).pathname, target: "_blank", rel: "noopener" }, t("Open the checkout page")),
           copy(payment.id, t("Copy id"), t("Id copied.")),
           payment.status === "pending" && payment.isSimulated && [
-            simulate("completed", t("Simulate: completed")), simulate("failed", t("Simulate: failed")), simulate("cancelled", t("Simulate: cancelled"))]),
+            simulate("completed", t("Simulate: completed")), simulate("failed", t("Simulate: failed")), simulate("cancelled", t("Simulate: cancelled"))],
+          payment.paid_at && payment.isSimulated && may("payments:write") && [
+            left(payment) > 0 && [
+              happens("refunded", t("Simulate: refunded")), happens("inquired", t("Simulate: inquiry")), happens("disputed", t("Simulate: disputed"))],
+            (payment.refunds ?? []).some((refund) => refund.status !== "failed") && happens("refund_failed", t("Simulate: refund failed")),
+            (payment.disputes ?? []).some(isOpen) && [
+              happens("dispute_won", t("Simulate: dispute won")), happens("dispute_lost", t("Simulate: dispute lost"))]]),
         payment.rawStatus === "paid" && !payment.isSimulated && may("refunds:write") && left(payment) > 0 && refundForm(payment, path)),
       h("section", {}, h("h2", {}, t("Timeline")), table(t("Timeline"), [t("When"), t("What")], timeline.items.map(happened)),
         timeline.hasMoreDeliveries && h("p", { class: "soft" }, t("There are more deliveries than the oldest 200."))),

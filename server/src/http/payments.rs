@@ -1,8 +1,8 @@
-//! `/api/v1/payments`: create, retrieve, list, refund.
+//! `/api/v1/payments`: create, retrieve, list, refund, simulate.
 
 use std::sync::Arc;
 
-use payments_core::{CreatePayment, CreateRefund, PaymentQuery};
+use payments_core::{CreatePayment, CreateRefund, PaymentQuery, SimulatePayment};
 use warp::http::StatusCode;
 
 use super::{
@@ -35,6 +35,16 @@ pub(super) async fn refund(caller: Caller, request: Request) -> reply::Outcome {
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         let params = CreateRefund::from_json(&body)?;
         service.refund_payment(&caller, &id, params, identity.as_ref()).await
+    })
+    .await
+}
+
+pub(super) async fn simulate(caller: Caller, request: Request) -> reply::Outcome {
+    request.without_query()?;
+    let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
+    idempotent(caller, request, StatusCode::OK, Lookup::ByCommit, |caller, body, identity| async move {
+        let params = SimulatePayment::from_json(&body)?;
+        service.simulate_payment(&caller, &id, params, identity.as_ref()).await
     })
     .await
 }

@@ -35,6 +35,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/payments/{id}", Keyed(PaymentsRead, |c, r| Box::pin(payments::retrieve(c, r)))),
     route(GET, "/api/v1/payments/{id}/timeline", Keyed(PaymentsRead, |c, r| Box::pin(payments::timeline(c, r)))),
     route(POST, "/api/v1/payments/{id}/refund", Keyed(RefundsWrite, |c, r| Box::pin(payments::refund(c, r)))),
+    route(POST, "/api/v1/payments/{id}/simulate", Keyed(PaymentsWrite, |c, r| Box::pin(payments::simulate(c, r)))),
     route(GET, "/api/v1/account", Keyed(AccountRead, |c, r| Box::pin(account::retrieve(c, r)))),
     route(GET, "/api/v1/account/balance", Keyed(AccountRead, |c, r| Box::pin(account::balance(c, r)))),
     route(GET, "/api/v1/account/activity", Keyed(AccountRead, |c, r| Box::pin(account::activity(c, r)))),

@@ -44,6 +44,7 @@ mod sandbox;
 mod sandbox_reset;
 mod sandbox_time;
 mod services;
+mod simulate_payment;
 mod test_event;
 mod timeline;
 mod transactions;

@@ -364,6 +364,25 @@ def test_the_console_shows_a_dispute_and_offers_to_refund_what_it_leaves(browser
     assert css(browser, "input[name=amount]").get_attribute("value") == "1250.00"
 
 
+def test_the_console_simulates_what_happens_to_a_paid_test_payment(browser, shop):
+    payment = shop.create()
+    sign_in(browser, shop, SANDBOX_KEY, f"#/payments/{payment['id']}")
+    reads(browser, "Simulate: completed")
+    press(browser, "Simulate: completed")
+    reads(browser, "Simulate: inquiry")
+    press(browser, "Simulate: inquiry")
+    reads(browser, "Simulate: dispute won")
+    press(browser, "Simulate: disputed")
+    reads(browser, "needs_response")
+    press(browser, "Simulate: dispute won")
+    reads(browser, "won")
+    press(browser, "Simulate: refunded")
+    reads(browser, "Simulate: refund failed")
+    press(browser, "Simulate: refund failed")
+    reads(browser, "Simulate: disputed")
+    check(browser, shop, "simulated")
+
+
 def test_the_console_works_by_keyboard_and_reports_an_unreachable_server(browser, shop):
     sign_in(browser, shop, SANDBOX_KEY)
     reads(browser, "Page 1 of")

@@ -102,6 +102,19 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     order["merchantTransactionIdMustBeUnique"] = json!(true);
     d.check("createPayment", 201, create().json(&order)).await;
     d.check("createPayment", 409, create().json(&order)).await;
+    let event = |id: &str, key: &str| {
+        keyed(Method::POST, &format!("/payments/{id}/simulate")).header("idempotency-key", key.to_owned())
+    };
+    let (disputed, lost) = (json!({"event": "disputed", "amount": 4}), json!({"event": "dispute_lost"}));
+    let sold = d.check("createPayment", 201, create().json(&full)).await["id"].as_str().unwrap().to_owned();
+    d.check("simulatePayment", 409, event(&sold, "e-1").json(&disputed)).await;
+    d.check("simulateCheckout", 200, keyless(Method::POST, &format!("/checkout/{sold}/simulate"))).await;
+    d.check("simulatePayment", 200, event(&sold, "e-1").json(&disputed)).await;
+    d.check("simulatePayment", 422, event(&sold, "e-1").json(&lost)).await;
+    d.check("simulatePayment", 200, event(&sold, "e-2").json(&lost)).await;
+    let real = live.paid(15.0, "USD").await;
+    d.check("simulatePayment", 403, live.request(Method::POST, &format!("/payments/{real}/simulate")).json(&disputed))
+        .await;
     let refund = |id: &str| live.request(Method::POST, &format!("/payments/{id}/refund"));
     for currency in ["BDT", "USD"] {
         let paid = live.paid(15.0, currency).await;

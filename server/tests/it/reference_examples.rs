@@ -159,6 +159,8 @@ async fn record() -> String {
     let demo = id_of(&recorder.call("createDemoSession", Call { body: demo, ..none() }).await);
     let pay = Some(json!({"paymentMethod": "mfs", "phoneNumber": "01712345678"}));
     recorder.call("payCheckout", Call { id: &demo, body: pay, ..none() }).await;
+    let disputed = Some(json!({"event": "disputed", "amount": 100}));
+    recorder.call("simulatePayment", Call { id: &demo, body: disputed, ..none() }).await;
     let hour = Some(json!({"seconds": 3600}));
     recorder.call("advanceSandbox", Call { body: hour, ..none() }).await;
     recorder.call("retrieveDescription", none()).await;

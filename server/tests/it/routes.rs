@@ -8,12 +8,13 @@ use crate::{document::operations, server::Server};
 /// Operation, scopes that its key needs (none: it needs no key), a body that it accepts, a body or a query that it refuses.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const ROWS: [Row; 33] = [
+const ROWS: [Row; 34] = [
     ("createPayment", "payments:write", PAYMENT, r#"{"amount": -1}"#),
     ("listPayments", "payments:read", "", "?page=0"),
     ("retrievePayment", "payments:read", "", ""),
     ("retrieveTimeline", "payments:read", "", ""),
     ("refundPayment", "refunds:write", "{}", r#"{"reason": 5}"#),
+    ("simulatePayment", "payments:write", r#"{"event": "disputed"}"#, r#"{"event": "explode"}"#),
     ("retrieveAccount", "account:read", "", ""),
     ("retrieveBalance", "account:read", "", ""),
     ("retrieveActivity", "account:read", "", "?days=367"),

@@ -54,14 +54,17 @@ def map_body(context, body):
 
 
 def fit_the_payment(path, body):
-    """Removes a refund's amount and a redirectUrl, which must match the payment, lets a simulation name an outcome, and makes
-    both names of a customer's field agree. Nothing is unique without a reference."""
+    """Removes a refund's amount and a redirectUrl, which must match the payment, and the amount of a simulated event that has
+    none. Lets a simulation name an outcome, and makes both names of a customer's field agree. Nothing is unique without a
+    reference."""
     if path.endswith("/refund"):
         body.pop("amount", None)
     if path.endswith("/pay"):
         body.pop("redirectUrl", None)
-    if path.endswith("/simulate") and body and body.get("status") is None and body.get("action") is None:
+    if path.endswith("/checkout/{id}/simulate") and body and body.get("status") is None and body.get("action") is None:
         body["action"] = "fail"
+    if path.endswith("/payments/{id}/simulate") and body.get("event") not in ["refunded", "inquired", "disputed"]:
+        body.pop("amount", None)
     if body.get("merchantTransactionIdMustBeUnique") and not (body.get("merchantTransactionId") or "").strip("\0"):
         body["merchantTransactionIdMustBeUnique"] = False
     customer = body.get("customer")
