@@ -91,11 +91,14 @@ async fn a_refund_that_stripe_made_is_recorded_even_after_misleading_answers() {
 async fn a_refund_in_the_dashboard_does_not_count_as_the_merchants() {
     let live = live().await;
     let id = live.paid(20.0, "USD").await;
+    live.stripe.program().keep_events();
     live.stripe.program().refund_by_hand(&id);
     let (status, answer) = refund(&live, &id, None).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("already been refunded"), "{answer}");
-    assert_eq!((&live.payment(&id).await["rawStatus"], sent_back(&live, &id)), (&json!("paid"), 2_000));
+    // After the refusal the server asks, and finds the other refund.
+    live.becomes(&id, "refunded").await;
+    assert_eq!((&live.payment(&id).await["refund"]["source"], sent_back(&live, &id)), (&json!("gateway"), 2_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
