@@ -2,7 +2,8 @@
 //! payment's disputes.
 
 use payments_core::{
-    Amount, Currency, Dispute, DisputeId, DisputeReport, DisputeStatus, MAX_DISPUTES, Payment, RawStatus, Timestamp,
+    Amount, Currency, Dispute, DisputeId, DisputeReport, DisputeStatus, Environment, MAX_DISPUTES, Payment, RawStatus,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +81,9 @@ impl Session {
         self.payment.disputes.iter().filter(|dispute| !dispute.status.is_closed())
     }
 
+    /// Whether the operator has a dispute to watch: one of real money that is not decided.
     pub fn is_disputed(&self) -> bool {
-        self.open_disputes().next().is_some()
+        self.payment.environment == Environment::Live && self.open_disputes().next().is_some()
     }
 }
 

@@ -117,7 +117,7 @@ keys! { Entry
     /// The prefix of the payments whose refund needs manual settlement.
     settlements() of *CELL => "settlement/";
     settlement(id: &PaymentId) of *CELL => "settlement/", id;
-    /// The prefix of the payments with a dispute that is not decided.
+    /// The prefix of the live payments with a dispute that is not decided.
     open_disputes() of *CELL => "open-dispute/";
     open_dispute(id: &PaymentId) of *CELL => "open-dispute/", id;
     /// The prefix of the payments that need manual review.

@@ -122,7 +122,7 @@ impl Store {
         self.sessions_under(&keys::settlements()).await
     }
 
-    /// Every payment with a dispute that is not decided, oldest first.
+    /// Every live payment with a dispute that is not decided, oldest first.
     pub async fn open_disputes(&self) -> Result<Vec<Session>> {
         self.sessions_under(&keys::open_disputes()).await
     }

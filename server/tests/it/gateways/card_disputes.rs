@@ -8,7 +8,7 @@ use crate::{
     engine::Engine,
     live::Live,
     receiver::Receiver,
-    server::{eventually, text_of},
+    server::{eventually, metric, payment_of, text_of},
 };
 
 async fn get(live: &Live, path: &str) -> Value {
@@ -151,5 +151,18 @@ async fn a_dispute_that_an_operator_recorded_is_not_the_processors() {
         assert!(text_of(&output).contains("the gateway reports this dispute"), "{output:?}");
     }
     assert_eq!(live.payment(&id).await["disputes"].as_array().unwrap().len(), 2);
+    live.server.run(&["check"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_simulated_dispute_is_none_of_the_operators() {
+    let live = live().await;
+    let id = live.server.create(&payment_of(&json!(20))).await["id"].as_str().unwrap().to_owned();
+    live.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/simulate")).send().await.unwrap();
+    let simulate = live.server.request(Method::POST, &format!("/payments/{id}/simulate"));
+    let disputed = simulate.json(&json!({"event": "disputed"})).send().await.unwrap();
+    assert_eq!(disputed.status(), StatusCode::OK);
+    assert_eq!(live.server.run(&["disputes", "list"]), "");
+    assert_eq!(metric::<u64>(&live.server.metrics().await, "payments_disputes_open"), 0);
     live.server.run(&["check"]);
 }
