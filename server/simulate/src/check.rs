@@ -118,7 +118,10 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         }
         let disputed: u64 = payment.disputes.iter().map(|dispute| dispute.amount_taken().as_minor()).sum();
         let withdrawn: u64 = match payment.currency {
-            Currency::Usd => taken.iter().map(|entry| entry.disputed_minor).sum(),
+            Currency::Usd => {
+                let paid_by = session.attempt.as_ref().map(|attempt| &attempt.external_id);
+                taken.iter().filter(|entry| Some(&entry.id) == paid_by).map(|entry| entry.disputed_minor).sum()
+            }
             Currency::Bdt => {
                 let recorded = world.recorded_disputes.lock();
                 recorded.iter().filter(|it| it.payment == payment.id).map(|it| it.taken).sum()

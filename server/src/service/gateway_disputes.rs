@@ -49,9 +49,9 @@ impl Service {
             known.dispute
         });
         let report = dispute.report(id, self.settings.disputes_return_fee);
-        let decided = match dispute.currency == Some(session.payment.currency) {
-            true => decide_dispute(&session.payment, &report, now).map_err(|refusal| refusal.to_string()),
-            false => Err(format!("its amounts are not in {}", session.payment.currency)),
+        let decided = match dispute.contradiction(&session) {
+            None => decide_dispute(&session.payment, &report, now).map_err(|refusal| refusal.to_string()),
+            Some(why) => Err(why),
         };
         let decision = match decided {
             Ok(None) => return Ok(false),

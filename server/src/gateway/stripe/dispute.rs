@@ -13,7 +13,7 @@ use payments_core::{Amount, Currency, DisputeStatus, PaymentId, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::list::{Item, payment_named};
+use super::list::{Item, brief, payment_named};
 use crate::{domain::GatewayDispute, gateway::contract::Listed};
 
 #[derive(Debug, Deserialize)]
@@ -57,12 +57,14 @@ impl StripeDispute {
             let minor = rows.iter().map(|row| row.amount).filter(is_of).map(i64::unsigned_abs);
             Amount::from_minor(minor.fold(0, u64::saturating_add))
         };
+        let intent = if self.payment_intent.is_object() { &self.payment_intent["id"] } else { &self.payment_intent };
         let due = self.evidence_details.due_by.filter(|seconds| *seconds > 0);
         GatewayDispute {
             reference: self.id.clone(),
+            transaction: intent.as_str().map(str::to_owned),
             amount: Amount::from_minor(self.amount),
             currency: own.filter(|_| rows.iter().all(|row| currency(&row.currency) == own)),
-            reason: self.reason.clone(),
+            reason: self.reason.as_deref().map(brief),
             status: match self.status.as_str() {
                 "warning_needs_response" | "warning_under_review" => DisputeStatus::Warning,
                 "needs_response" => DisputeStatus::NeedsResponse,
@@ -138,6 +140,16 @@ mod tests {
             assert_eq!((dispute.withdrawn.as_minor(), dispute.reinstated.as_minor()), (withdrawn, reinstated));
             assert_eq!(dispute.currency, currency);
         }
+    }
+
+    #[test]
+    fn a_dispute_names_the_transaction_by_its_id_or_as_a_whole() {
+        let of = |intent: Value| read(&json!({"payment_intent": intent})).transaction;
+        assert_eq!(of(json!("pi_1")).as_deref(), Some("pi_1"));
+        assert_eq!(of(json!({"id": "pi_1", "metadata": {}})).as_deref(), Some("pi_1"));
+        assert_eq!(of(json!(null)), None);
+        let long = read(&json!({"reason": "x".repeat(10_000)}));
+        assert_eq!(long.reason, Some("x".repeat(200)));
     }
 
     #[test]

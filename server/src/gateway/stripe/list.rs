@@ -34,6 +34,14 @@ pub(super) trait Item: DeserializeOwned {
     fn listed(&self) -> Option<(PaymentId, Listed)>;
 }
 
+/// How much of a reason is kept.
+const MAX_REASON_CHARS: usize = 200;
+
+/// As much of Stripe's reason as is kept.
+pub(super) fn brief(reason: &str) -> String {
+    reason.chars().take(MAX_REASON_CHARS).collect()
+}
+
 /// The payment that an object's metadata or its payment intent names.
 pub(super) fn payment_named(metadata: &Value, payment_intent: &Value) -> Option<PaymentId> {
     let named = |metadata: &Value| metadata["payment_id"].as_str().and_then(|id| id.parse().ok());

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     Session, Stripe,
-    list::{Item, Page, payment_named},
+    list::{Item, Page, brief, payment_named},
 };
 use crate::{
     domain::{GatewayRefund, GatewayRefundState},
@@ -24,9 +24,6 @@ use crate::{
         error::GatewayError,
     },
 };
-
-/// How much of the reason why a refund failed is kept.
-const MAX_REASON_CHARS: usize = 200;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct StripeRefund {
@@ -49,7 +46,7 @@ impl StripeRefund {
             "pending" | "requires_action" => GatewayRefundState::Pending,
             status @ ("failed" | "canceled") => {
                 let reason = self.failure_reason.as_deref().unwrap_or(status);
-                GatewayRefundState::Failed { reason: Some(reason.chars().take(MAX_REASON_CHARS).collect()) }
+                GatewayRefundState::Failed { reason: Some(brief(reason)) }
             }
             _ => return None,
         };

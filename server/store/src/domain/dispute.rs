@@ -39,6 +39,8 @@ pub struct DisputeMove {
 pub struct GatewayDispute {
     /// The gateway's id.
     pub reference: String,
+    /// The gateway's id of the disputed transaction.
+    pub transaction: Option<String>,
     pub amount: Amount,
     /// The currency of all its amounts. `None` if it is not known, or not one.
     pub currency: Option<Currency>,
@@ -50,6 +52,17 @@ pub struct GatewayDispute {
 }
 
 impl GatewayDispute {
+    /// Why it is no dispute of the money that paid a payment. A customer may have paid twice, and only one of the transactions
+    /// is booked.
+    pub fn contradiction(&self, session: &Session) -> Option<String> {
+        let currency = session.payment.currency;
+        let paid_by = session.attempt.as_ref().and_then(|attempt| attempt.transaction.as_ref());
+        if self.transaction.is_none() || self.transaction.as_ref() != paid_by {
+            return Some("it is about another transaction than the one that paid".to_owned());
+        }
+        (self.currency != Some(currency)).then(|| format!("its amounts are not in {currency}"))
+    }
+
     /// Its state, as a report of the payment's dispute `id`.
     pub fn report(&self, id: DisputeId, returns_fee: bool) -> DisputeReport {
         DisputeReport {
@@ -150,6 +163,33 @@ mod tests {
         let mut disputes = serde_json::to_value(&*session.payment.disputes).unwrap();
         disputes[0][field] = value;
         session.payment.disputes = serde_json::from_value(disputes).unwrap();
+    }
+
+    #[test]
+    fn only_the_transaction_that_paid_is_disputed_in_its_own_currency() {
+        let mut session = disputed();
+        session.attempt.iter_mut().for_each(|attempt| attempt.transaction = Some("pi_1".into()));
+        let other = "it is about another transaction than the one that paid";
+        for (transaction, currency, expected) in [
+            (Some("pi_1"), Some(Currency::Bdt), None),
+            (Some("pi_1"), Some(Currency::Usd), Some("its amounts are not in BDT")),
+            (Some("pi_1"), None, Some("its amounts are not in BDT")),
+            (Some("pi_2"), Some(Currency::Bdt), Some(other)),
+            (None, Some(Currency::Bdt), Some(other)),
+        ] {
+            let dispute = GatewayDispute {
+                reference: "du_1".into(),
+                transaction: transaction.map(str::to_owned),
+                amount: Amount::from_minor(1),
+                currency,
+                reason: None,
+                status: DisputeStatus::NeedsResponse,
+                evidence_due_by: None,
+                withdrawn: Amount::ZERO,
+                reinstated: Amount::ZERO,
+            };
+            assert_eq!(dispute.contradiction(&session).as_deref(), expected, "{transaction:?} {currency:?}");
+        }
     }
 
     #[test]
