@@ -1,14 +1,7 @@
 //! The disputes of a payment: the customer asks the bank or the wallet for the money, not the merchant.
 
-use std::ops::Deref;
-
-use serde::{Deserialize, Deserializer, Serialize};
-
 use crate::{
-    Amount, Currency, DisputeId, Timestamp,
-    aliased::{Omitted, aliased_resource},
-    one_or_many::one_or_many,
-    open_enum::open_enum,
+    Amount, Currency, DisputeId, Timestamp, aliased::aliased_resource, one_or_many::one_or_many, open_enum::open_enum,
 };
 
 /// How many disputes a payment may have.
@@ -97,36 +90,7 @@ impl DisputeStatus {
     }
 }
 
-/// The disputes of a payment, oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Disputes(Vec<Dispute>);
-
-impl Disputes {
-    pub(crate) fn push(&mut self, dispute: Dispute) {
-        self.0.push(dispute);
-    }
-
-    pub(crate) fn find_mut(&mut self, id: &DisputeId) -> Option<&mut Dispute> {
-        self.0.iter_mut().find(|dispute| dispute.id == *id)
-    }
-}
-
-impl Deref for Disputes {
-    type Target = [Dispute];
-
-    fn deref(&self) -> &[Dispute] {
-        &self.0
-    }
-}
-
-impl Omitted for Disputes {
-    fn is_omitted(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<'de> Deserialize<'de> for Disputes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        one_or_many(deserializer, "a list of disputes, or a dispute").map(Self)
-    }
+one_or_many! {
+    /// The disputes of a payment, oldest first.
+    pub struct Disputes of Dispute by DisputeId, "a list of disputes, or a dispute"
 }

@@ -8,7 +8,7 @@ use serde::{
 };
 
 /// Reads a list, one item, or nothing. `expected` names them for an error.
-pub(crate) fn one_or_many<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(crate) fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,
 ) -> Result<Vec<T>, D::Error> {
@@ -47,3 +47,43 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
         T::deserialize(MapAccessDeserializer::new(map)).map(|item| vec![item])
     }
 }
+
+/// Defines such a list of items that have ids.
+macro_rules! one_or_many {
+    ($(#[$meta:meta])* pub struct $list:ident of $item:ident by $id:ident, $expected:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+        pub struct $list(Vec<$item>);
+
+        impl $list {
+            pub(crate) fn push(&mut self, item: $item) {
+                self.0.push(item);
+            }
+
+            pub(crate) fn find_mut(&mut self, id: &$id) -> Option<&mut $item> {
+                self.0.iter_mut().find(|item| item.id == *id)
+            }
+        }
+
+        impl std::ops::Deref for $list {
+            type Target = [$item];
+
+            fn deref(&self) -> &[$item] {
+                &self.0
+            }
+        }
+
+        impl $crate::aliased::Omitted for $list {
+            fn is_omitted(&self) -> bool {
+                self.0.is_empty()
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $list {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::one_or_many::read(deserializer, $expected).map(Self)
+            }
+        }
+    };
+}
+pub(crate) use one_or_many;

@@ -1,12 +1,10 @@
 //! The refunds of a payment.
 
-use std::ops::Deref;
-
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 
 use crate::{
     Amount, Cause, Currency, ErrorCode, Payment, RawStatus, RefundId, Refusal, Timestamp,
-    aliased::{Omitted, aliased_resource},
+    aliased::aliased_resource,
     create_payment,
     one_or_many::one_or_many,
     open_enum::open_enum,
@@ -109,52 +107,20 @@ impl NewRefund {
     }
 }
 
-/// The refunds of a payment, oldest first.
-///
-/// Reads a list, or the one refund that a server without partial refunds returns.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Refunds(Vec<Refund>);
+one_or_many! {
+    /// The refunds of a payment, oldest first.
+    ///
+    /// Reads a list, or the one refund that a server without partial refunds returns.
+    pub struct Refunds of Refund by RefundId, "a list of refunds, or a refund"
+}
 
 impl Refunds {
     /// The sum of the amounts of those that stand.
     #[must_use]
     pub fn total(&self) -> Amount {
         // Each refund is at most the rest of the payment's amount, so this never saturates.
-        Amount::from_minor(
-            self.0
-                .iter()
-                .filter(|refund| refund.stands())
-                .map(|refund| refund.amount.as_minor())
-                .fold(0, u64::saturating_add),
-        )
-    }
-
-    pub(crate) fn push(&mut self, refund: Refund) {
-        self.0.push(refund);
-    }
-
-    pub(crate) fn find_mut(&mut self, id: &RefundId) -> Option<&mut Refund> {
-        self.0.iter_mut().find(|refund| refund.id == *id)
-    }
-}
-
-impl Deref for Refunds {
-    type Target = [Refund];
-
-    fn deref(&self) -> &[Refund] {
-        &self.0
-    }
-}
-
-impl Omitted for Refunds {
-    fn is_omitted(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<'de> Deserialize<'de> for Refunds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        one_or_many(deserializer, "a list of refunds, or a refund").map(Self)
+        let standing = self.iter().filter(|refund| refund.stands());
+        Amount::from_minor(standing.map(|refund| refund.amount.as_minor()).fold(0, u64::saturating_add))
     }
 }
 
