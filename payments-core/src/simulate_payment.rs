@@ -64,7 +64,9 @@ impl SimulatePayment {
             None => {
                 let known: Vec<_> = SimulatedEvent::KNOWN.iter().map(SimulatedEvent::as_str).collect();
                 let error = format!("must be one of {}", known.join(", "));
-                fields.error("event", ErrorCode::FieldInvalid, error, SimulatedEvent::Refunded)
+                let is_missing = fields.raw("event").is_none();
+                let code = if is_missing { ErrorCode::FieldMissing } else { ErrorCode::FieldInvalid };
+                fields.error("event", code, error, SimulatedEvent::Refunded)
             }
         };
         let takes_amount =
@@ -243,5 +245,8 @@ mod tests {
         ] {
             assert!(parse(body).is_err(), "{body}");
         }
+        let code = |body| parse(body).unwrap_err().code();
+        let codes = [code("{}"), code(r#"{"event": "explode"}"#)];
+        assert_eq!(codes, [ErrorCode::FieldMissing, ErrorCode::FieldInvalid]);
     }
 }
