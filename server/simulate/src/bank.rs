@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use payments_core::{Amount, PaymentId};
 use payments_server::parts::{AdminReply, AdminRequest, DisputeOutcome, DisputeRequest};
 
-use super::{Trouble, operator::administer, world::World};
+use super::{Trouble, dashboard::part_of_a_payment, operator::administer, world::World};
 
 /// How often the operator repeats a command.
 const TRIES: u32 = 60;
@@ -49,14 +49,10 @@ fn act(world: &World) {
 
 /// Disputes a part of some payment.
 fn open(world: &World) {
-    let books = world.around.stripe.books();
-    let paid: Vec<_> =
-        books.iter().filter(|entry| entry.taken > 0 && entry.refunded_minor < entry.amount_minor).collect();
-    if let Some(entry) = world.fate.choose(&paid) {
-        let part = world.fate.number(1..=entry.amount_minor - entry.refunded_minor);
+    if let Some((reference, part)) = part_of_a_payment(world) {
         let is_inquiry = world.fate.one_in(3);
-        world.fate.note(format_args!("a bank disputes {part} of {}", entry.reference));
-        world.around.stripe.open_dispute(&entry.reference, part, "fraudulent", is_inquiry);
+        world.fate.note(format_args!("a bank disputes {part} of {reference}"));
+        world.around.stripe.open_dispute(&reference, part, "fraudulent", is_inquiry);
     }
 }
 
@@ -66,9 +62,9 @@ async fn record(world: &World) {
     let paid: Vec<_> = books.iter().filter(|entry| entry.taken > 0).collect();
     let Some(entry) = world.fate.choose(&paid) else { return };
     let merchants = world.merchants();
-    let order = merchants.iter().flat_map(|it| it.orders().iter().cloned().collect::<Vec<_>>());
+    let orders = merchants.iter().flat_map(|it| it.orders().clone());
     let of_entry = |payment: &String| entry.reference.contains(payment.as_str());
-    let Some(payment) = order.filter_map(|order| order.payment).find(of_entry) else { return };
+    let Some(payment) = orders.filter_map(|order| order.payment).find(of_entry) else { return };
     let Ok(id) = payment.parse::<PaymentId>() else { return };
     let nth = world.recorded_disputes.lock().iter().filter(|it| it.payment == id).count();
     let minor = world.fate.number(1..=entry.amount_minor);
@@ -99,12 +95,8 @@ async fn record(world: &World) {
     if !recorded {
         return world.violation(format!("the dispute letter {nth} of {id} could not be recorded to its end"));
     }
-    let asked = || {
-        let orders = merchants.iter().flat_map(|it| it.orders().iter().cloned().collect::<Vec<_>>());
-        orders.flat_map(|order| order.refunds).map(|(reason, ..)| reason).collect()
-    };
     let taken = if is_won { 0 } else { minor };
-    let asked_before = (!is_won).then(asked);
+    let asked_before = (!is_won).then(|| world.refunds_asked());
     world.recorded_disputes.lock().push(Recorded { payment: id, taken, asked_before });
 }
 

@@ -195,12 +195,7 @@ pub(super) fn check(world: &Arc<World>) {
 /// Checks that each order has one payment, and each request for a refund one refund. Nobody else makes refunds but people in the
 /// dashboard.
 fn orders(world: &World, sessions: &[Session]) {
-    let asked: BTreeSet<String> = world
-        .merchants()
-        .iter()
-        .flat_map(|merchant| merchant.orders().iter().flat_map(|it| it.refunds.clone()).collect::<Vec<_>>())
-        .map(|(key, ..)| key)
-        .collect();
+    let asked = world.refunds_asked();
     let mut in_dashboard = 0;
     for refund in sessions.iter().flat_map(|session| session.payment.refunds.iter()) {
         in_dashboard += usize::from(refund.source == Some(RefundSource::Gateway));

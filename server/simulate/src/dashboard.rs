@@ -44,13 +44,17 @@ fn act(world: &World) {
 
 /// Refunds a part of some payment.
 fn refund(world: &World) {
-    let books = world.around.stripe.books();
-    let paid: Vec<_> =
-        books.iter().filter(|entry| entry.taken > 0 && entry.refunded_minor < entry.amount_minor).collect();
-    if let Some(entry) = world.fate.choose(&paid) {
-        let part = world.fate.number(1..=entry.amount_minor - entry.refunded_minor);
-        world.fate.note(format_args!("somebody refunds {part} of {} in the dashboard", entry.reference));
-        let made = world.around.stripe.refund_part_by_hand(&entry.reference, part);
+    if let Some((reference, part)) = part_of_a_payment(world) {
+        world.fate.note(format_args!("somebody refunds {part} of {reference} in the dashboard"));
+        let made = world.around.stripe.refund_part_by_hand(&reference, part);
         world.dashboard_refunds.lock().extend(made.map(|_| part));
     }
+}
+
+/// A card payment by its reference, and a part of what is left of it, in minor units.
+pub(super) fn part_of_a_payment(world: &World) -> Option<(String, u64)> {
+    let mut books = world.around.stripe.books();
+    books.retain(|entry| entry.taken > 0 && entry.refunded_minor < entry.amount_minor);
+    let entry = world.fate.choose(&books)?;
+    Some((entry.reference.clone(), world.fate.number(1..=entry.amount_minor - entry.refunded_minor)))
 }

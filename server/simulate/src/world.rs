@@ -1,7 +1,7 @@
 //! A world: servers, their database, merchants, customers, an operator, and their troubles.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     mem,
     sync::{
         Arc,
@@ -163,6 +163,12 @@ impl World {
             operations,
             violations,
         }))
+    }
+
+    /// The keys of the refunds that merchants have asked for, which are also their reasons.
+    pub(super) fn refunds_asked(&self) -> BTreeSet<String> {
+        let orders = self.merchants().into_iter().flat_map(|merchant| merchant.orders().clone());
+        orders.flat_map(|order| order.refunds).map(|(key, ..)| key).collect()
     }
 
     /// Records a violation.
