@@ -8,7 +8,7 @@
 
 use crate::{
     Amount, Booking, BookingKind, Decision, Dispute, DisputeId, DisputeStatus, EventKind, MAX_DISPUTES, Payment,
-    RawStatus, Refusal, Timestamp, UnknownFields, ledger,
+    Refusal, Timestamp, UnknownFields, ledger,
 };
 
 /// The state of a dispute as a gateway or an operator reports it.
@@ -69,7 +69,7 @@ impl DisputeReport {
 /// # Errors
 /// [`Refusal`] if the payment was never paid or has too many disputes, or if the report contradicts itself or the payment.
 pub fn decide_dispute(payment: &Payment, report: &DisputeReport, now: Timestamp) -> Result<Option<Decision>, Refusal> {
-    if !matches!(payment.raw_status, RawStatus::Paid | RawStatus::Refunded) {
+    if !payment.was_paid() {
         return Err(Refusal::NeverPaid { status: payment.raw_status.clone() });
     }
     if !report.is_sound(payment) {

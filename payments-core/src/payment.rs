@@ -88,6 +88,12 @@ impl Payment {
         Money::new(self.amount, self.currency)
     }
 
+    /// Whether its money was taken. It may be refunded since.
+    #[must_use]
+    pub fn was_paid(&self) -> bool {
+        matches!(self.raw_status, RawStatus::Paid | RawStatus::Refunded)
+    }
+
     /// The last dispute, if any: `dispute`.
     #[must_use]
     pub fn dispute(&self) -> Option<&Dispute> {

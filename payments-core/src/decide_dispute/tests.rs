@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Cause, CreatePayment, CreateRefund, DeveloperId, Environment, ErrorCode, FeeRate, LedgerAccount, Money, NewPayment,
-    NewRefund, PaymentId, RANDOM_BYTES, RefundId, SimulateOutcome, Slot, create, decide,
+    NewRefund, PaymentId, RANDOM_BYTES, RawStatus, RefundId, SimulateOutcome, Slot, create, decide,
 };
 
 fn now() -> Timestamp {

@@ -10,7 +10,7 @@ use std::{
 use futures_util::FutureExt as _;
 use gateway_fakes::Entry;
 use hyper::StatusCode;
-use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RawStatus, RefundSource, Timestamp};
+use payments_core::{Currency, DeliveryStatus, Environment, PaymentId, RefundSource, Timestamp};
 use payments_store::{
     EventWrite, Snapshot as _,
     domain::{GatewayName, Outgoing, Session},
@@ -90,7 +90,7 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
     let all = books.clone();
     for session in sessions.iter().filter(|session| session.payment.environment == Environment::Live) {
         let payment = &session.payment;
-        let was_paid = matches!(payment.raw_status, RawStatus::Paid | RawStatus::Refunded);
+        let was_paid = payment.was_paid();
         let attempts = session.attempt.iter().chain(session.ended_attempts.iter().map(|ended| &ended.attempt));
         let taken: Vec<Entry> =
             attempts.filter_map(|attempt| books.remove(&attempt.external_id)).filter(|entry| entry.taken > 0).collect();

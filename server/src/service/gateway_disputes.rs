@@ -7,7 +7,7 @@ use payments_core::{DisputeId, PaymentId, decide_dispute};
 
 use super::{Result, Service, payments::EventData, retry_on_conflict};
 use crate::{
-    domain::{GatewayDispute, KnownDispute, Session},
+    domain::{GatewayDispute, KnownDispute},
     store::{Change, Write},
 };
 
@@ -32,7 +32,7 @@ impl Service {
 
     /// Commits the next change of a dispute. Returns whether there was one.
     async fn follow_one_change(&self, id: &PaymentId, dispute: &GatewayDispute) -> Result<bool> {
-        let session = self.store.session(id).await?.filter(Session::is_disputable);
+        let session = self.store.session(id).await?.filter(|session| session.payment.was_paid());
         let Some(session) = session else { return Ok(false) };
         let now = self.ambient.now();
         let mut next = session.next();

@@ -2,8 +2,7 @@
 //! payment's disputes.
 
 use payments_core::{
-    Amount, Currency, Dispute, DisputeId, DisputeReport, DisputeStatus, Environment, MAX_DISPUTES, Payment, RawStatus,
-    Timestamp,
+    Amount, Currency, Dispute, DisputeId, DisputeReport, DisputeStatus, Environment, MAX_DISPUTES, Payment, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,11 +78,6 @@ impl GatewayDispute {
 }
 
 impl Session {
-    /// Whether the payment was paid, so that it can be disputed.
-    pub fn is_disputable(&self) -> bool {
-        matches!(self.payment.raw_status, RawStatus::Paid | RawStatus::Refunded)
-    }
-
     /// The payment's id of the dispute that the gateway or the operator names so.
     pub fn dispute_named(&self, reference: &str) -> Option<&DisputeId> {
         self.disputes.iter().find(|known| known.reference == reference).map(|known| &known.dispute)
@@ -101,12 +95,12 @@ impl Session {
 }
 
 /// The invariants that the disputes of a session violate.
-pub(super) fn dispute_faults(session: &Session, was_paid: bool) -> Vec<&'static str> {
+pub(super) fn dispute_faults(session: &Session) -> Vec<&'static str> {
     let Session { payment, disputes: known, .. } = session;
     let each = |holds: fn(&Payment, &Dispute) -> bool| payment.disputes.iter().all(|it| holds(payment, it));
     let is_there = |known: &KnownDispute| payment.disputes.iter().any(|it| it.id == known.dispute);
     let rules = [
-        (was_paid || payment.disputes.is_empty(), "has a dispute and was not paid"),
+        (payment.was_paid() || payment.disputes.is_empty(), "has a dispute and was not paid"),
         (payment.disputes.len() <= MAX_DISPUTES, "has more disputes than a payment may have"),
         (each(|_, it| !matches!(it.status, DisputeStatus::Other(_))), "has a dispute in an unknown state"),
         (
@@ -127,7 +121,7 @@ pub(super) fn dispute_faults(session: &Session, was_paid: bool) -> Vec<&'static 
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Cause, EventKind, PaymentMethod};
+    use payments_core::{Cause, EventKind, PaymentMethod, RawStatus};
 
     use super::*;
     use crate::domain::{

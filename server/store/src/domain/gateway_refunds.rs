@@ -3,7 +3,7 @@
 //! The gateway may have refunds that this server did not make: a person made them in the gateway's dashboard, or the server was
 //! restored from a backup. A refund that it accepted may succeed or fail later.
 
-use payments_core::{Amount, RawStatus, RefundId, RefundStatus, Timestamp};
+use payments_core::{Amount, RefundId, RefundStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Session;
@@ -61,7 +61,7 @@ impl Session {
 
     /// The first change that follows from the gateway's refunds. Failures come first, because they make room for others.
     pub fn refund_change(&self, reported: &[GatewayRefund]) -> Option<RefundChange> {
-        if !matches!(self.payment.raw_status, RawStatus::Paid | RawStatus::Refunded) {
+        if !self.payment.was_paid() {
             return None;
         }
         let failed = reported.iter().find_map(|it| match (&it.state, self.refund_of(it)) {

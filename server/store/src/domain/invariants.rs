@@ -11,7 +11,7 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
     let payment = &session.payment;
     let is_test = payment.environment == Environment::Test;
     let is_refunded = payment.raw_status == RawStatus::Refunded;
-    let was_paid = is_refunded || payment.raw_status == RawStatus::Paid;
+    let was_paid = payment.was_paid();
     let rules = [
         (!matches!(payment.raw_status, RawStatus::Other(_)), "is in an unknown state"),
         (payment.status == payment.raw_status.public(), "its public status does not match its internal status"),
@@ -72,7 +72,7 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
         (session.version > 0 || payment.raw_status == RawStatus::Created, "changed its state at version 0"),
         (payment.updated_at >= payment.created_at, "updated_at is before created_at"),
     ];
-    let of_disputes = dispute_faults(session, was_paid);
+    let of_disputes = dispute_faults(session);
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, fault)| fault).chain(of_disputes).collect()
 }
 
