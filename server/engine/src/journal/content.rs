@@ -91,18 +91,14 @@ impl Content {
         file.sync_all()
     }
 
-    /// Leaves only zeros after the last entry, durably. Returns where the zeros end that are certainly on the disk. The file
-    /// gets no shorter, because a start would consider that a loss.
+    /// Leaves only zeros after the last entry, durably, if the file is not compressed. Returns where the zeros end that are
+    /// certainly on the disk. The file gets no shorter, because a start would consider that a loss.
+    ///
+    /// Zeros that can be read are written again: if their sync failed, the disk may still have the entry that they replaced.
     pub(super) fn end_well(&self, disk: &dyn Disk) -> io::Result<u64> {
         let zeros_end = self.head.length.max(self.end);
-        let is_shorter = (self.bytes.len() as u64) < zeros_end;
-        // The last process may have cut off the only entry without a sync.
-        let has_entries = self.last >= self.file.first;
-        if has_entries && !is_shorter && !self.is_torn() {
-            return Ok(zeros_end);
-        }
-        let file = disk.open(&self.file.path, Open::Write)?;
-        if is_shorter {
+        let Some(file) = if_there(disk.open(&self.file.path, Open::Write))? else { return Ok(zeros_end) };
+        if (self.bytes.len() as u64) < zeros_end {
             let path = self.file.path.display();
             tracing::warn!(%path, "a journal file was cut off behind its last entry; no change is missing");
             file.set_length(zeros_end)?;

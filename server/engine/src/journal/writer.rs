@@ -103,7 +103,7 @@ impl Journal {
         self.file.sync_data().map_err(not_synced)?;
         if !self.has_its_name() {
             // The entry is not acknowledged, and another entry gets its number, because somebody may put the file back.
-            let _ = self.cut();
+            self.cut().map_err(AppendError::NotSynced)?;
             return Err(AppendError::Gone { path: self.path.clone() });
         }
         self.length += self.buffer.len() as u64;
@@ -122,9 +122,10 @@ impl Journal {
             let needed = usize::try_from(end - self.allocated).unwrap_or(usize::MAX);
             self.file.write_all_at(&vec![0; needed.saturating_add(self.ahead)], self.allocated)?;
             self.file.sync_all()?;
-            self.allocated = end + self.ahead as u64;
+            let allocated = end + self.ahead as u64;
             // The sync of the entry also makes this durable. No entry in these zeros is acknowledged before.
-            self.file.write_all_at(&Head::bytes(self.allocated), 0)?;
+            self.file.write_all_at(&Head::bytes(allocated), 0)?;
+            self.allocated = allocated;
         }
         self.file.write_all_at(&self.buffer, self.length)
     }

@@ -10,12 +10,13 @@ mod run;
 use std::{
     ops::AddAssign,
     panic::{self, AssertUnwindSafe},
+    path::Path,
     time::Instant,
 };
 
 use journaled_tree::{
-    Options,
-    simulation::{Crash, Planted, SimulatedDisk, plant},
+    Closing, Database, Options, View,
+    simulation::{self, Crash, Planted, SimulatedDisk, plant},
 };
 
 use self::run::Run;
@@ -165,4 +166,65 @@ fn a_store_whose_making_is_cut_off_at_any_two_calls_is_made_by_the_next_start() 
             assert!(opened.is_ok(), "seed {seed}, cut off at {first} and {second}: {}", opened.err().unwrap());
         }
     }
+}
+
+/// Opens a database with small journal files.
+fn open_small(disk: &SimulatedDisk) -> (Database, Closing) {
+    Options::new("/data", Bytes).journal_file_bytes(1024).simulated(disk).on_stop(|_, _| ()).open().unwrap()
+}
+
+/// Commits a value of so many bytes, which cannot be compressed.
+fn put(database: &Database, bytes: usize) -> bool {
+    let mut value = vec![0; bytes];
+    fastrand::Rng::with_seed(bytes as u64).fill(&mut value);
+    let change = move |view: &mut View<'_>| {
+        view.put("key", value.clone());
+        Ok::<_, ()>(())
+    };
+    database.commit_blocking(change).is_ok()
+}
+
+#[test]
+fn a_start_writes_the_zeros_after_the_last_entry_again_since_their_sync_may_have_failed() {
+    for seed in 0..1000 {
+        let disk = SimulatedDisk::new(seed);
+        let (database, _closing) = open_small(&disk);
+        assert!(put(&database, 1));
+        // An entry may be synced, replaced by zeros because its file seems lost, and the zeros may not be synced.
+        let identity = 5 + seed % 4;
+        disk.fail(identity..identity + 5, 2);
+        put(&database, 3000);
+        disk.crash();
+        disk.mend();
+        disk.restart(Crash::Kill);
+        let (database, _closing) = open_small(&disk);
+        assert!(put(&database, 1000) && put(&database, 1));
+        disk.crash();
+        disk.restart(Crash::PowerCut);
+        let faults = simulation::check_journal(&disk, Path::new("/data")).unwrap();
+        assert!(faults.is_empty(), "seed {seed}: {faults:?}\n{}", disk.story());
+    }
+}
+
+#[test]
+fn a_cut_file_is_refused_even_if_its_head_could_not_be_written_at_first() {
+    let mut failed = 0;
+    for seed in 0..1000 {
+        let disk = SimulatedDisk::new(seed);
+        let (database, _closing) = open_small(&disk);
+        let head = 3 + seed % 4;
+        disk.fail(head..head + 1, 1);
+        let is_refused = !put(&database, 1500);
+        disk.mend();
+        if !is_refused || !put(&database, 1500) {
+            continue;
+        }
+        failed += 1;
+        disk.crash();
+        disk.restart(Crash::Kill);
+        drop(disk.cut_off(Path::new("/data/journal/00000000000000000001.journal"), 1100));
+        let faults = simulation::check_journal(&disk, Path::new("/data")).unwrap();
+        assert!(!faults.is_empty(), "seed {seed}\n{}", disk.story());
+    }
+    assert!(failed > 100, "{failed}");
 }
