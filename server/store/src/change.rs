@@ -7,7 +7,7 @@ use payments_core::{Booking, DeveloperId, EventId, EventKind, RawJson, Slot, Tim
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
     ApiKey, App, ClaimToken, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope, Session,
-    StoredResponse, StoredToken, Workspace,
+    SettledRow, StoredResponse, StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -116,6 +116,8 @@ pub enum Write {
     DeliveryResent(Box<Outgoing>),
     /// A part of a log of requests, new or changed.
     LogPart(Box<LogPart>),
+    /// A row of a gateway's statement, new or resolved.
+    SettledRow(Box<SettledRow>),
     /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
@@ -136,7 +138,7 @@ impl Write {
             Self::FannedOut { scope, .. } => &scope.developer_id,
             Self::LogPart(it) => &it.scope.developer_id,
             Self::ApiKey(hash, _) => return hash.slot,
-            Self::GatewayToken(..) | Self::Migration(_) => return Slot::FIRST,
+            Self::GatewayToken(..) | Self::SettledRow(_) | Self::Migration(_) => return Slot::FIRST,
         };
         developer.slot()
     }

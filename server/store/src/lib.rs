@@ -60,6 +60,11 @@
 //!     that goes on to older entries misses none and reads none twice. Each entry has a balance: the sum of all entries up to
 //!     it.
 //!
+//! Settlements:
+//!
+//! 31. A row of a gateway's statement has one record, which names its payment. A payment waits in `unsettled` until it has the
+//!     rows of itself and of its refunds. `payments_at_gateway` finds every payment that a gateway's transaction paid.
+//!
 //! Time:
 //!
 //! 15. Leases, due work and pruning use the times that the caller gives. Nothing else depends on time, so a clock that steps

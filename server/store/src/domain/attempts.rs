@@ -38,6 +38,11 @@ impl GatewayName {
         }
     }
 
+    /// The gateway of a name, if it moves money.
+    pub fn live(name: &str) -> Option<Self> {
+        [Self::Bkash, Self::Stripe].into_iter().find(|it| it.as_str() == name)
+    }
+
     /// The name in messages to people.
     pub fn title(self) -> &'static str {
         match self {

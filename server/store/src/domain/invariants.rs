@@ -4,7 +4,7 @@ use payments_core::{
     Amount, Booking, BookingKind, Environment, EventKind, MAX_REFUNDS, Payment, RawStatus, Refund, RefundStatus,
 };
 
-use super::{GatewayCost, MAX_ATTEMPTS, Session, dispute::dispute_faults};
+use super::{GatewayCost, MAX_ATTEMPTS, MAX_SETTLED, PaymentRow, Session, dispute::dispute_faults};
 
 /// The invariants that a session violates, checked without any other record.
 pub fn faults(session: &Session) -> Vec<&'static str> {
@@ -68,6 +68,16 @@ pub fn faults(session: &Session) -> Vec<&'static str> {
         (
             session.check_at.is_some() || session.needs_manual_review() || session.refund_check_at.is_none(),
             "does not ask again about its refunds",
+        ),
+        (was_paid || session.settled.is_empty(), "has a settled row and was not paid"),
+        (session.settled.len() <= MAX_SETTLED, "has more settled rows than a payment may have"),
+        (
+            session
+                .settled
+                .iter()
+                .enumerate()
+                .all(|(nth, it)| session.settled[..nth].iter().all(|other| other.row != it.row)),
+            "has a settled row twice",
         ),
         (session.version > 0 || payment.raw_status == RawStatus::Created, "changed its state at version 0"),
         (payment.updated_at >= payment.created_at, "updated_at is before created_at"),
@@ -137,8 +147,9 @@ pub fn expected_bookings(session: &Session) -> Vec<Booking> {
         [withdrawn, Booking::new(BookingKind::DisputeReinstated, it.reinstated, Amount::ZERO)]
     });
     let costs = session.costs.iter().map(GatewayCost::booking);
+    let settled = session.settled.iter().filter_map(PaymentRow::booking);
     let refunds = payment.refunds.iter().flat_map(of_refund);
-    with_disputes_summed(paid.into_iter().chain(refunds).chain(of_disputes).chain(costs))
+    with_disputes_summed(paid.into_iter().chain(refunds).chain(of_disputes).chain(costs).chain(settled))
 }
 
 /// Bookings in order, those of disputes as one withdrawal with the fee that it returned in the end, and one reinstatement: a

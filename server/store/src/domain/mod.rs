@@ -24,6 +24,7 @@ mod retries;
 #[cfg(any(test, feature = "testing"))]
 mod samples;
 mod session;
+mod settlements;
 mod slug;
 
 pub use activity::DayTotals;
@@ -52,6 +53,7 @@ pub use retries::{after_attempt, delivery_faults, endpoint_faults};
 #[cfg(any(test, feature = "testing"))]
 pub use samples::{attempt as new_attempt, session as new_session};
 pub use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session};
+pub use settlements::{MAX_SETTLED, PaymentRow, RowKind, SettledRow, StatementRow};
 pub use slug::unused_slug;
 
 /// Stores a value as its text.

@@ -6,7 +6,9 @@ use payments_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{EndedAttempt, GatewayAttempt, GatewayCost, IdempotencyKey, KnownDispute, Move, RefundReference, Scope};
+use super::{
+    EndedAttempt, GatewayAttempt, GatewayCost, IdempotencyKey, KnownDispute, Move, PaymentRow, RefundReference, Scope,
+};
 
 /// A payment and its checkout session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub struct Session {
     /// What the gateway kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<GatewayCost>,
+    /// The settled rows of the gateway's statements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<PaymentRow>,
     /// When the server next asks the gateway about the payment's refunds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund_check_at: Option<Timestamp>,
@@ -59,6 +64,7 @@ impl Session {
             pending_refund: None,
             refund_references: Vec::new(),
             costs: Vec::new(),
+            settled: Vec::new(),
             refund_check_at: None,
             settlements: Vec::new(),
             disputes: Vec::new(),

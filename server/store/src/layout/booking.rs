@@ -1,7 +1,7 @@
 //! The record of a booking without an event, and the entries of every booking.
 
 use payments_core::{
-    Booking, BookingKind, Currency, EventId, LedgerAccount, PaymentId, Posting, Timestamp, TransactionId,
+    Booking, BookingKind, Currency, Environment, EventId, LedgerAccount, PaymentId, Posting, Timestamp, TransactionId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -91,12 +91,7 @@ impl StoredMoney {
     fn sum(&self, scope: &Scope, Posting { account, minor }: Posting) -> Entry {
         let (head, name) = match account.is_of_a_developer() {
             true => (keys::head_of_scope(scope), balance_of(self.currency, account)),
-            false => {
-                let of_gateway = self.gateway.filter(|_| account == LedgerAccount::GatewayClearing);
-                let of_gateway = of_gateway.map_or_else(String::new, |gateway| format!(".{}", gateway.as_str()));
-                let name = format!("books.{}.{}.{}{of_gateway}", scope.environment, self.currency, account.as_str());
-                (keys::gauges(), name)
-            }
+            false => (keys::gauges(), books_of(scope.environment, self.currency, account, self.gateway)),
         };
         Entry::Sum { head, name, amount: minor.into() }
     }
@@ -124,6 +119,18 @@ pub(super) fn as_event(id: &TransactionId) -> Option<EventId> {
 /// The key of the record that an id in the list of transactions names.
 pub(super) fn key_in_list(id: &TransactionId) -> Vec<u8> {
     as_event(id).map_or_else(|| keys::booking(id), |event| keys::event(&event))
+}
+
+/// The name of the sum that is the cell's part of an account of the platform. The clearing account is a gateway's.
+pub(super) fn books_of(
+    environment: Environment,
+    currency: Currency,
+    account: LedgerAccount,
+    gateway: Option<GatewayName>,
+) -> String {
+    let gateway = gateway.filter(|_| account == LedgerAccount::GatewayClearing);
+    let of_gateway = gateway.map_or_else(String::new, |gateway| format!(".{}", gateway.as_str()));
+    format!("books.{environment}.{currency}.{}{of_gateway}", account.as_str())
 }
 
 /// The name of the sum that is the balance of a developer's account.

@@ -62,6 +62,7 @@ impl Draft<'_> {
             Write::FannedOut { event, after, .. } => self.fanned_out(event, after.as_ref())?,
             Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.delivery_changed(it)?,
             Write::LogPart(it) => self.put_next(&**it)?,
+            Write::SettledRow(it) => self.put_next(&**it)?,
             Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)

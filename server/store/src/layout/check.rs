@@ -8,6 +8,7 @@ mod sums;
 
 use std::{cell::RefCell, collections::HashMap, fmt::Display, rc::Rc};
 
+use payments_core::Slot;
 use serde::de::DeserializeOwned;
 
 use self::sums::Sums;
@@ -25,6 +26,8 @@ use crate::{StoreError, bytes::Table};
 
 struct Check<'b> {
     reads: Reads<'b>,
+    /// The cell of the records that belong to no developer.
+    directory: Reads<'b>,
     packs: bool,
     checked: Checked,
     sums: Sums,
@@ -40,7 +43,8 @@ impl Store {
         let mut checked = Checked::default();
         for reads in self.cells()? {
             let (sums, heads) = Default::default();
-            let mut check = Check { reads, packs: self.bytes.packs(), checked, sums, heads };
+            let mut check =
+                Check { reads, directory: self.of(Slot::FIRST), packs: self.bytes.packs(), checked, sums, heads };
             check.cell(progress).await?;
             checked = check.checked;
         }
@@ -100,6 +104,9 @@ impl Check<'_> {
                 let key = key_at(*index, *time, owner, self.packs);
                 let value = self.get(&key).await?;
                 value.is_some_and(|value| owners_at(*index, &key, &value).contains(owner))
+            }
+            Entry::Owner { key, owner } => {
+                self.get(key).await?.is_some_and(|value| items(&value).any(|item| item == owner))
             }
             Entry::Item { list, position, item } => self.item(list, *position).await?.as_ref() == Some(item),
             Entry::Bit { scope, status, position } => {
@@ -202,7 +209,7 @@ fn is_of_place(key: &[u8]) -> bool {
 
 fn name_of(entry: &Entry) -> String {
     match entry {
-        Entry::Key { key, .. } => format!("entry {}", key.escape_ascii()),
+        Entry::Key { key, .. } | Entry::Owner { key, .. } => format!("entry {}", key.escape_ascii()),
         Entry::At { index, time, .. } => format!("entry in {index} at {time}"),
         Entry::Item { list, position, .. } => format!("place {position} in {}", list.name),
         Entry::Bit { status, position, .. } => format!("bit at its position {position} for its status {status}"),

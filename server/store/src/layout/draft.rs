@@ -107,6 +107,11 @@ impl<'v> Draft<'v> {
                 }
                 self.view.append(key, &item)?;
             }
+            Entry::Owner { key, owner } => {
+                let mut item = Vec::with_capacity(owner.len() + 1);
+                push_bytes(&mut item, &owner);
+                self.view.append(key, &item)?;
+            }
             Entry::Sum { head, name, amount } => drop(self.head(&head)?.add(name, amount)),
             Entry::Item { list, position, item } => self.push(&list, position, &item)?,
             Entry::Bit { scope, status, position } => self.set_bit(&scope, &status, position, true)?,
@@ -145,12 +150,9 @@ impl<'v> Draft<'v> {
             Entry::Key { key, .. } => self.remove(key),
             Entry::At { index, time, owner } => {
                 let key = key_at(index, time, &owner, self.packs);
-                let mut others = Vec::new();
-                if let Some(value) = self.get(&key)? {
-                    items(&value).filter(|item| *item != owner).for_each(|item| push_bytes(&mut others, item));
-                }
-                if others.is_empty() { self.remove(key) } else { self.put(key, others) }
+                self.take_owner(key, &owner)?;
             }
+            Entry::Owner { key, owner } => self.take_owner(key, &owner)?,
             Entry::Sum { head, name, amount } => drop(self.head(&head)?.add(name, -amount)),
             Entry::Bit { scope, status, position } => self.set_bit(&scope, &status, position, false)?,
             Entry::Lane { scope, endpoint } => {
@@ -166,6 +168,19 @@ impl<'v> Draft<'v> {
                 let what = format!("a change would take from the totals of {}", day_of(day));
                 return Err(StoreError::corrupt(&keys::head_of_scope(&scope), what).into());
             }
+        }
+        Ok(())
+    }
+
+    fn take_owner(&mut self, key: Vec<u8>, owner: &[u8]) -> Result<(), CommitError> {
+        let mut others = Vec::new();
+        if let Some(value) = self.get(&key)? {
+            items(&value).filter(|item| *item != owner).for_each(|item| push_bytes(&mut others, item));
+        }
+        if others.is_empty() {
+            self.remove(key)
+        } else {
+            self.put(key, others)
         }
         Ok(())
     }

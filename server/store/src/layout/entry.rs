@@ -17,6 +17,8 @@ pub(super) enum Entry {
     Key { key: Vec<u8>, value: Vec<u8> },
     /// An owner under a time in an index.
     At { index: TimeIndex, time: Timestamp, owner: Vec<u8> },
+    /// An owner under a key that several may share.
+    Owner { key: Vec<u8>, owner: Vec<u8> },
     /// An addition to a sum of a head.
     Sum { head: Vec<u8>, name: String, amount: i128 },
     /// The item at a position of a list. It is never removed.

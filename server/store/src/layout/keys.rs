@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     Work,
     bytes::{CELL, Table, with_prefix},
-    domain::{IdempotencyKey, KeyHash, Lookup, Place, Scope},
+    domain::{GatewayName, IdempotencyKey, KeyHash, Lookup, Place, Scope},
 };
 
 /// Defines a function for each kind of key: its home, and its parts.
@@ -52,6 +52,9 @@ keys! { Record
     booking(id: &TransactionId) of home(id.slot()) => "booking/", id;
     delivery(id: &DeliveryId) of home(id.slot()) => "delivery/", id;
     log_part_of(developer: &DeveloperId, name: &str) of home(developer.slot()) => "log/", name;
+    /// The prefix of the settled rows, in the order of their gateways and ids.
+    settled_rows() of home(Slot::FIRST) => "settled-row/";
+    settled_row(gateway: GatewayName, id: &str) of home(Slot::FIRST) => "settled-row/", gateway.as_str(), "/", id;
     /// The last migration into this store.
     migration() of home(Slot::FIRST) => "migration/last";
 }
@@ -120,6 +123,9 @@ keys! { Entry
     /// The prefix of the live payments with a dispute that is not decided.
     open_disputes() of *CELL => "open-dispute/";
     open_dispute(id: &PaymentId) of *CELL => "open-dispute/", id;
+    /// The prefix of the settled rows without a payment, in the order of their gateways and ids.
+    suspended_rows() of *CELL => "suspended-row/";
+    suspended_row(gateway: GatewayName, id: &str) of *CELL => "suspended-row/", gateway.as_str(), "/", id;
     /// The prefix of the payments that need manual review.
     reviews() of *CELL => "review/";
     review(id: &PaymentId) of *CELL => "review/", id;
@@ -145,9 +151,11 @@ pub(super) const CHECKS: TimeIndex = TimeIndex { name: "gateway-check", unit: 1 
 pub(super) const RETRIES: TimeIndex = TimeIndex { name: "retry", unit: 1 };
 /// Claims on idempotency keys, by the end of their lease.
 pub(super) const CLAIMS: TimeIndex = TimeIndex { name: "claim-end", unit: 1 };
+/// Payments without the settled row of the payment or of a refund, by the time of that.
+pub(super) const UNSETTLED: TimeIndex = TimeIndex { name: "unsettled", unit: 1 };
 
 impl TimeIndex {
-    pub(super) const ALL: [Self; 6] = [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS];
+    pub(super) const ALL: [Self; 7] = [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED];
 
     fn prefix(self) -> Vec<u8> {
         key(Table::Entry, CELL, &[self.name, "/"])
@@ -259,6 +267,14 @@ pub(super) fn found(scope: &Scope, lookup: &Lookup) -> Vec<u8> {
     let digest = Sha256::digest(format!("{} {}", lookup.kind.as_str(), lookup.value));
     let parts = ["found/", scope.developer_id.as_str(), "/", scope.environment.as_str(), "/"];
     let mut at = key(Table::Entry, &home(scope.developer_id.slot()), &parts);
+    at.extend_from_slice(&digest[..VALUE_BYTES]);
+    at
+}
+
+/// Holds the ids of a cell's payments that were paid by a gateway's transaction. The digest gives all keys one length.
+pub(super) fn at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
+    let digest = Sha256::digest(format!("{} {transaction}", gateway.as_str()));
+    let mut at = key(Table::Entry, CELL, &["at-gateway/"]);
     at.extend_from_slice(&digest[..VALUE_BYTES]);
     at
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    domain::{App, Endpoint, LogPart, Workspace},
+    domain::{App, Endpoint, LogPart, SettledRow, Workspace},
 };
 
 /// The entries of a stored record.
@@ -39,6 +39,7 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
         "claim" => {
             ClaimOn { key: keys::idempotency_key(key).ok_or_else(unknown)?, claim: parse(key, value)? }.entries()
         }
+        "settled-row" => parse::<SettledRow>(key, value)?.entries(),
         "log" => parse::<LogPart>(key, value)?.entries(),
         _ => return Err(unknown()),
     })

@@ -32,6 +32,7 @@ mod payment_list;
 mod prune;
 mod reads;
 mod records;
+mod settlements;
 mod snapshot;
 mod store;
 mod work;

@@ -59,7 +59,7 @@ impl Draft<'_> {
     fn add_to_cell(&mut self, entry: Entry) -> Result<(), CommitError> {
         match entry {
             Entry::Key { ref key, .. } | Entry::Sum { head: ref key, .. } if key.starts_with(CELL) => self.add(entry),
-            Entry::At { .. } => self.add(entry),
+            Entry::At { .. } | Entry::Owner { .. } => self.add(entry),
             Entry::Lane { scope, endpoint } => {
                 self.put(keys::lane(&endpoint), scope.to_string().into_bytes());
                 Ok(())

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     entry::{Entry, Record, day_number, gauge, key_alone},
-    keys::{self, CHECKS, EXPIRIES},
+    keys::{self, CHECKS, EXPIRIES, UNSETTLED},
     list::{List, item_of_payment},
     reads::Reads,
 };
@@ -16,7 +16,7 @@ use crate::{
     PaymentJson, StoreError,
     domain::{
         DayTotals, EndedAttempt, GatewayAttempt, GatewayCost, KnownDispute, ManualReview, ManualSettlement, Move,
-        PendingRefund, RefundReference, Scope, Session, lookups,
+        PaymentRow, PendingRefund, RefundReference, Scope, Session, lookups,
     },
 };
 
@@ -60,6 +60,8 @@ struct Rest<'s> {
     refund_references: Cow<'s, [RefundReference]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     costs: Cow<'s, [GatewayCost]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    settled: Cow<'s, [PaymentRow]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refund_check_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
@@ -134,6 +136,7 @@ impl StoredPayment<'_> {
             pending_refund,
             refund_references,
             costs,
+            settled,
             refund_check_at,
             settlements,
             disputes,
@@ -153,6 +156,7 @@ impl StoredPayment<'_> {
             pending_refund: pending_refund.map(Cow::into_owned),
             refund_references: refund_references.into_owned(),
             costs: costs.into_owned(),
+            settled: settled.into_owned(),
             refund_check_at,
             settlements: settlements.into_owned(),
             disputes: disputes.into_owned(),
@@ -197,6 +201,7 @@ impl Record for StoredPayment<'_> {
             pending_refund: session.pending_refund.as_ref().map(Cow::Borrowed),
             refund_references: Cow::Borrowed(&session.refund_references),
             costs: Cow::Borrowed(&session.costs),
+            settled: Cow::Borrowed(&session.settled),
             refund_check_at: session.refund_check_at,
             settlements: Cow::Borrowed(&session.settlements),
             disputes: Cow::Borrowed(&session.disputes),
@@ -238,7 +243,15 @@ impl Record for StoredPayment<'_> {
             entries.push(Entry::At { index: EXPIRIES, time, owner: owner.clone() });
         }
         if let Some(time) = session.check_at {
-            entries.push(Entry::At { index: CHECKS, time, owner });
+            entries.push(Entry::At { index: CHECKS, time, owner: owner.clone() });
+        }
+        if let Some(time) = session.unsettled_since() {
+            entries.push(Entry::At { index: UNSETTLED, time, owner: owner.clone() });
+        }
+        if let Some(attempt) = &session.attempt
+            && let Some(transaction) = attempt.transaction.as_ref().filter(|_| payment.paid_at.is_some())
+        {
+            entries.push(Entry::Owner { key: keys::at_gateway(attempt.gateway, transaction), owner });
         }
         if session.needs_manual_settlement() {
             entries.push(key_alone(keys::settlement(id)));

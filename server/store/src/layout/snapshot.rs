@@ -1,6 +1,6 @@
 //! A store as of one moment, to check, export and move it.
 
-use payments_core::{Booking, Slot, Timestamp};
+use payments_core::{Booking, Currency, Slot, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Migration, Result,
     bytes::{AtRest, Bytes, Journaled, KeyValue, now},
-    domain::{Outgoing, Session},
+    domain::{GatewayName, Outgoing, Session},
 };
 
 pub(super) type Each<'s, T> = Box<dyn Iterator<Item = Result<T>> + 's>;
@@ -41,6 +41,8 @@ pub trait Snapshot {
     /// At most `at_most` values strictly after a key, in the order of their keys. All are of one slot.
     fn values_after(&self, key: Option<&[u8]>, at_most: usize) -> Result<Vec<KeyValue>>;
     fn migration(&self) -> Result<Option<Migration>>;
+    /// What the clearing account of a gateway holds.
+    fn clearing(&self, gateway: GatewayName, currency: Currency) -> Result<i128>;
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -143,6 +145,10 @@ impl<B: AtRest> Snapshot for Placed<B> {
 
     fn migration(&self) -> Result<Option<Migration>> {
         self.bytes.wait(self.last_migration())
+    }
+
+    fn clearing(&self, gateway: GatewayName, currency: Currency) -> Result<i128> {
+        self.bytes.wait(Store::clearing(self, gateway, currency))
     }
 }
 

@@ -18,6 +18,7 @@ mod many_creates;
 mod moving;
 mod pruning;
 mod samples;
+mod settlements;
 mod several_cells;
 mod side_by_side;
 mod tables;
@@ -273,6 +274,9 @@ contract! {
     }
     disputes {
         a_disputed_payment_is_listed_until_the_dispute_is_decided_and_is_found_by_it,
+    }
+    settlements {
+        a_settled_row_counts_once_and_its_payment_waits_no_longer,
     }
     found {
         a_reader_of_the_list_of_payments_misses_none_and_reads_none_twice,

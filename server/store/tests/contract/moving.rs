@@ -9,7 +9,7 @@ use payments_store::{
 };
 use tokio::task::spawn_blocking;
 
-use crate::{Embedded, Engine, Postgres, changes, samples::*};
+use crate::{Embedded, Engine, Postgres, changes, samples::*, settlements};
 
 /// A store that can be read as of one moment, and takes in values.
 pub(super) trait Moved: Engine {
@@ -57,6 +57,14 @@ pub(super) async fn fill(store: Arc<Store>) {
     let paid = paid(&created.session, at(3));
     let disputed = reported(&paid.session, DisputeStatus::NeedsResponse, 4_000);
     commit(&store, [created, paid, disputed].map(payment).into()).await.unwrap();
+    let at_gateway = settlements::paid_at_gateway(6);
+    let session = at_gateway[3].session.clone();
+    let (matched, foreign) = (settlements::row("a", 9_900).of(&session), settlements::row("b", 500));
+    let matched_payment = settlements::settled(&session, &matched);
+    let rows = [matched, foreign].map(|row| Write::SettledRow(Box::new(row)));
+    commit(&store, at_gateway.into_iter().chain([matched_payment]).map(payment).chain(rows).collect()).await.unwrap();
+    let unsettled = settlements::paid_at_gateway(7).into_iter().map(payment).collect();
+    commit(&store, unsettled).await.unwrap();
     let waiting = ping(4, at(4), &endpoint(1));
     commit(&store, vec![fanned_out, delivery(&made), delivery(&waiting)]).await.unwrap();
     commit(&store, vec![wait(&waiting, at(DAY)), end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
@@ -102,6 +110,7 @@ async fn move_all<S: Moved, T: Moved>() {
         "response",
         "claim",
         "log",
+        "settled-row",
     ];
     for kind in kinds {
         assert!(all.iter().any(|(key, _)| record_kind(key) == Some(kind)), "{kind}");

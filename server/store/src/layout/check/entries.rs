@@ -8,10 +8,10 @@ use super::{
     super::{
         bits,
         booking::key_in_list,
-        codec::{Reader, unpack},
+        codec::{Reader, items, unpack},
         entry::{Entry, key_at, owners_at},
         head::{CHUNK, Head, Tail, read_day},
-        keys::{self, BODIES, CHECKS, EXPIRIES, RETRIES, TimeIndex},
+        keys::{self, BODIES, CHECKS, EXPIRIES, RETRIES, TimeIndex, UNSETTLED},
         kinds::entries_of,
         list::List,
         payment::StoredPayment,
@@ -52,6 +52,7 @@ impl Check<'_> {
                 self.expect(waits, key, "is the lane of an endpoint without pending deliveries");
                 Ok(())
             }
+            "at-gateway" => self.owners(key, value).await,
             // Work may end before its claim.
             "lease" => {
                 self.expect(Held::decode(value).is_some(), key, "is no claim on work");
@@ -80,6 +81,7 @@ impl Check<'_> {
             "outbox" => keys::id_at_end(key).map(|id| keys::delivery(&id)),
             "dispute" => id_of(value).map(|id| keys::payment(&id)),
             "settlement" | "open-dispute" | "review" => keys::id_at_end(key).map(|id| keys::payment(&id)),
+            "suspended-row" => keys::rest_of(key).map(|rest| [&keys::settled_rows()[..], rest.as_bytes()].concat()),
             _ => None,
         };
         let entry = Entry::Key { key: key.to_vec(), value: value.to_vec() };
@@ -91,6 +93,18 @@ impl Check<'_> {
         let Some(key) = record else { return Ok(Vec::new()) };
         let Some(value) = self.get(&key).await? else { return Ok(Vec::new()) };
         Ok(entries_of(&key, &value).unwrap_or_default())
+    }
+
+    /// Checks that each payment under a shared key belongs there.
+    async fn owners(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let owners: Vec<_> = items(value).map(<[u8]>::to_vec).collect();
+        self.expect(!owners.is_empty(), key, OF_NOTHING);
+        for owner in owners {
+            let entries = self.entries_from(id_of(&owner).map(|id| keys::payment(&id))).await?;
+            let what = format_args!("names {}, which {OF_NOTHING}", owner.escape_ascii());
+            self.expect(entries.contains(&Entry::Owner { key: key.to_vec(), owner: owner.clone() }), key, what);
+        }
+        Ok(())
     }
 
     /// Checks that each owner under a key of a time index belongs there.
@@ -112,7 +126,7 @@ impl Check<'_> {
 
     async fn entries_of_owner(&self, index: TimeIndex, owner: &[u8]) -> Result<Vec<Entry>, StoreError> {
         self.entries_from(match index {
-            EXPIRIES | CHECKS => id_of(owner).map(|id| keys::payment(&id)),
+            EXPIRIES | CHECKS | UNSETTLED => id_of(owner).map(|id| keys::payment(&id)),
             RETRIES | BODIES => id_of(owner).map(|id| keys::delivery(&id)),
             // The owner is the key of a response or a claim.
             _ => Some(owner.to_vec()),

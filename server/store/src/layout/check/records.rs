@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     EventWrite, Migration, StoreError,
-    domain::{ApiKey, App, Endpoint, LogPart, Scope, Workspace, delivery_faults, endpoint_faults, faults, owner_of},
+    domain::{
+        ApiKey, App, Endpoint, LogPart, Scope, Session, SettledRow, Workspace, delivery_faults, endpoint_faults,
+        faults, owner_of,
+    },
     invariants::{Effect, booking_fault, claim_faults, effect_of, event_faults},
 };
 
@@ -47,6 +50,7 @@ impl Check<'_> {
                 let gateway = keys::rest_of(key).unwrap_or_default().to_owned();
                 self.stands(key, &TokenOf { gateway, token }).await
             }
+            "settled-row" => self.plain::<SettledRow>(key, value).await,
             "log" => self.plain::<LogPart>(key, value).await,
             "migration" => self.plain::<Migration>(key, value).await,
             "redacted-up-to" => {
@@ -94,7 +98,31 @@ impl Check<'_> {
         }
         self.has_workspace(key, &payment.developer_id).await?;
         self.events_of(key, &stored, payment).await?;
+        self.settled_rows_of(key, &stored.session).await?;
         self.stands(key, &stored).await
+    }
+
+    /// Checks that the record of each settled row of a payment names this payment and the same money. So no row counts twice.
+    async fn settled_rows_of(&mut self, key: &[u8], session: &Session) -> Result<(), StoreError> {
+        for it in &session.settled {
+            let gateway = session.attempt.as_ref().map(|attempt| attempt.gateway);
+            let row = match gateway {
+                Some(gateway) => self.directory.json::<SettledRow>(keys::settled_row(gateway, &it.row)).await,
+                None => Ok(None),
+            };
+            let is_its = match row {
+                Ok(row) => row.is_some_and(|row| {
+                    row.payment.as_ref() == Some(&session.payment.id)
+                        && row.resolved_at.is_some() == it.is_resolved
+                        && (row.row.net, row.row.kind) == (it.net, it.kind)
+                }),
+                Err(StoreError::Corrupt { .. }) => false,
+                Err(error) => return Err(error),
+            };
+            let what = format_args!("has the settled row {}, whose record is missing or says otherwise", it.row);
+            self.expect(is_its, key, what);
+        }
+        Ok(())
     }
 
     /// Checks that a payment has the events and the bookings of its state.

@@ -40,7 +40,7 @@ impl Sums {
             Entry::Day { scope, currency, day, added } => {
                 *self.derived_days.entry(keys::day(&scope, currency, day_of(day))).or_default() += added;
             }
-            Entry::Key { .. } | Entry::At { .. } | Entry::Bit { .. } => {}
+            Entry::Key { .. } | Entry::At { .. } | Entry::Owner { .. } | Entry::Bit { .. } => {}
         }
     }
 
