@@ -3,8 +3,10 @@
 mod developer;
 mod disputes;
 mod error;
+mod export;
 mod merchants;
 mod serve;
+mod settlements;
 mod values;
 
 use std::{
@@ -12,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use payments_core::Timestamp;
 use secrecy::SecretString;
@@ -27,8 +29,10 @@ use crate::{
 pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub use disputes::{DisputeMoveArgs, DisputesCommand};
 pub use error::CommandError;
+pub use export::{ExportArgs, ExportFormat, ExportedRecords};
 pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub use serve::{LogFormat, ServeArgs};
+pub use settlements::{SettlementList, SettlementsCommand, StatementColumns};
 use values::{address, one_of, time};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.
@@ -54,6 +58,8 @@ pub enum Command {
     Serve(ServeArgs),
     #[command(flatten)]
     Admin(AdminCommand),
+    /// Import gateways' statements into the books, and compare both.
+    Settlements(Admin<SettlementsCommand>),
     /// Print a server's events as they happen, read from its API. With --forward-to, also send each, signed, to your program.
     Listen(ListenArgs),
     /// Trigger an event with a test key, through a server's API.
@@ -64,7 +70,7 @@ pub enum Command {
     Health(HealthArgs),
     /// Check every invariant of the whole store; print each violation on a line and exit with 1 if there is one.
     Check(AdminArgs),
-    /// Write payments, refunds, ledger postings or deliveries to the standard output. The server may keep running.
+    /// Write payments, refunds, ledger postings, settled rows or deliveries to the standard output. The server may keep running.
     Export(ExportArgs),
     /// Restore a store from a backup, a journal, or both. The data directory must be missing or empty.
     Restore(RestoreArgs),
@@ -100,7 +106,7 @@ impl Command {
         match self {
             Self::Serve(serve) | Self::Doctor(serve) => Some(&serve.data),
             Self::Admin(command) => Some(&command.args().data),
-            Self::Check(args) => Some(&args.data),
+            Self::Settlements(Admin { args, .. }) | Self::Check(args) => Some(&args.data),
             Self::Export(args) => Some(&args.data),
             Self::Restore(args) => Some(&args.admin.data),
             _ => None,
@@ -275,42 +281,6 @@ pub struct AdminArgs {
     /// Print JSON.
     #[arg(long, global = true, env = "PAYMENTS_JSON")]
     pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// The records to export.
-    pub records: ExportedRecords,
-    /// JSON lines hold each record as the API returns it, CSV a row of its scalar fields.
-    #[arg(long, env = "PAYMENTS_FORMAT", default_value = "jsonl")]
-    pub format: ExportFormat,
-    /// Skip records before this time, such as 2026-03-01.
-    #[arg(long, env = "PAYMENTS_SINCE", value_name = "TIME", value_parser = time)]
-    pub since: Option<Timestamp>,
-    /// Skip records at or after this time.
-    #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
-    pub until: Option<Timestamp>,
-    #[command(flatten)]
-    pub data: DataArgs,
-}
-
-/// The records that `export` writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportedRecords {
-    /// Payments; their time is the creation.
-    Payments,
-    /// Refunds; their time is the creation.
-    Refunds,
-    /// Double-entry ledger postings; their time is the movement of the money.
-    Postings,
-    /// Webhook deliveries; their time is the creation.
-    Deliveries,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    Jsonl,
-    Csv,
 }
 
 #[derive(Debug, Subcommand)]

@@ -45,7 +45,7 @@ pub mod parts {
 use std::process::ExitCode;
 
 use cli::{Command, CommandError};
-use commands::{admin, developer, docs, health, operations};
+use commands::{admin, developer, docs, health, operations, settlements};
 use config::Config;
 use payments_store::{self as store, ambient, domain, planted};
 use process::{file_modes, owner};
@@ -83,6 +83,7 @@ async fn run(Config { command, credentials, .. }: Config) -> Result<(), CommandE
     match command {
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,
+        Command::Settlements(args) => settlements::run(args).await,
         Command::Listen(args) => developer::listen(args).await,
         Command::Trigger(args) => developer::trigger(args).await,
         Command::Reset(args) => developer::reset(args).await,

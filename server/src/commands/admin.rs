@@ -26,7 +26,7 @@ use crate::{
     store::{
         BackedUp, Location, Store,
         embedded::{self, EmbeddedStore},
-        postgres::PostgresStore,
+        postgres::{self, PostgresStore},
     },
 };
 
@@ -51,40 +51,86 @@ pub async fn administer(command: AdminCommand) -> Result<(), CommandError> {
 
 /// Sends a request to the running server, or executes it in this process if there is none.
 async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminReply, CommandError> {
-    let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-    Ok(match location {
+    let mut connection = Connection::new(location);
+    let reply = connection.ask(request).await;
+    connection.close().await?;
+    reply
+}
+
+/// Who executes requests: the running server, or this process with the store open.
+pub(super) struct Connection {
+    location: Location,
+    opened: Option<(Arc<Store>, Closing)>,
+}
+
+enum Closing {
+    Database(postgres::Closing),
+    Directory(embedded::Closing),
+}
+
+impl Connection {
+    pub(super) fn new(location: Location) -> Self {
+        Self { location, opened: None }
+    }
+
+    pub(super) async fn ask(&mut self, request: AdminRequest) -> Result<AdminReply, CommandError> {
+        if self.opened.is_none()
+            && let Location::Directory(directory) = &self.location
+            && let Some(reply) = admin_socket::ask(directory, &request).await?
+        {
+            return Ok(reply);
+        }
+        let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
+        let store = match &self.opened {
+            Some((store, _)) => Arc::clone(store),
+            None => {
+                let (store, closing) = open(&self.location, &ambient, &request).await?;
+                self.opened = Some((Arc::clone(&store), closing));
+                store
+            }
+        };
+        // This process has no gateways.
+        Ok(Directory { store, ambient }.administer(&Gateways::none(), request).await)
+    }
+
+    pub(super) async fn close(self) -> Result<(), CommandError> {
+        let Some((store, closing)) = self.opened else { return Ok(()) };
+        drop(store);
+        match closing {
+            Closing::Database(closing) => closing.wait().await,
+            Closing::Directory(closing) => tokio::task::spawn_blocking(|| closing.wait()).await?,
+        }
+        Ok(())
+    }
+}
+
+/// Opens the store for a request.
+async fn open(
+    location: &Location,
+    ambient: &Arc<dyn Ambient>,
+    request: &AdminRequest,
+) -> Result<(Arc<Store>, Closing), CommandError> {
+    match location {
         Location::Database(target) => {
             if !target.has_tables().await? {
                 let missing = format!("there is no store in {target}; name the right one with --database-url");
-                begin(&request, &target.to_string(), missing)?;
+                begin(request, &target.to_string(), missing)?;
             }
-            let (store, closing) = PostgresStore::open(*target, &*ambient).await?;
-            let reply = execute(store.into_store(), ambient, request).await;
-            closing.wait().await;
-            reply
+            let (store, closing) = PostgresStore::open((**target).clone(), &**ambient).await?;
+            Ok((store.into_store(), Closing::Database(closing)))
         }
-        Location::Directory(directory) => match admin_socket::ask(&directory, &request).await? {
-            Some(reply) => reply,
-            None => {
-                if !embedded::is_there(&directory) {
-                    let missing = no_store_in(&directory, "--data-dir");
-                    if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
-                        return Err(missing.into());
-                    }
-                    begin(&request, &absolute(&directory)?.display().to_string(), missing)?;
+        Location::Directory(directory) => {
+            if !embedded::is_there(directory) {
+                let missing = no_store_in(directory, "--data-dir");
+                if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
+                    return Err(missing.into());
                 }
-                let (store, closing) = EmbeddedStore::open(&directory, Arc::clone(&ambient), |_, _| ())?;
-                let reply = execute(store.into_store(), ambient, request).await;
-                tokio::task::spawn_blocking(|| closing.wait()).await?;
-                reply
+                begin(request, &absolute(directory)?.display().to_string(), missing)?;
             }
-        },
-    })
-}
-
-/// Executes a request in this process, which has no gateways.
-async fn execute(store: Arc<Store>, ambient: Arc<dyn Ambient>, request: AdminRequest) -> AdminReply {
-    Directory { store, ambient }.administer(&Gateways::none(), request).await
+            let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), |_, _| ())?;
+            Ok((store.into_store(), Closing::Directory(closing)))
+        }
+    }
 }
 
 /// Only a new workspace may create a store. All other requests are about records of an existing store.
@@ -207,6 +253,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
                 "{dispute} of {payment}: {amount} {currency}, {status}, {withdrawn} withdrawn, {reinstated} reinstated"
             ))?;
         }
+        AdminReply::Settlements { settlements } => out.json(&settlements)?,
         AdminReply::Resent { delivery, .. } => out.line(format_args!("{delivery}"))?,
         AdminReply::Recovered { recovered } => out.line(format_args!("{recovered}"))?,
         AdminReply::Reviews { reviews } => {

@@ -25,7 +25,8 @@ use crate::{
     service::{AdminReply, AdminRequest, Services},
 };
 
-const MAX_REQUEST_BYTES: u64 = 64 * 1024;
+/// A request has at most 500 rows of a statement.
+const MAX_REQUEST_BYTES: u64 = 1024 * 1024;
 /// How often the server sends a space while it works on a request. A backup may take hours.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// How long each side waits for a byte from the other.

@@ -7,3 +7,4 @@ pub mod docs;
 pub mod health;
 mod no_store;
 pub mod operations;
+pub mod settlements;

@@ -7,7 +7,7 @@ use super::{
     answer::{FinalRejection, Rejection},
     error::GatewayError,
 };
-use crate::domain::{CostRow, GatewayAttempt, GatewayDispute, GatewayName, GatewayRefund};
+use crate::domain::{CostRow, GatewayAttempt, GatewayDispute, GatewayName, GatewayRefund, StatementRow};
 
 /// The amounts that a gateway takes in its currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +139,18 @@ pub trait Gateway: Send + Sync {
     ) -> Result<ListPart, GatewayError> {
         Ok(ListPart::default())
     }
+    /// A part of the rows that were paid out to the bank since a time, strictly after a place in them. `None` if the gateway
+    /// has no API for them.
+    async fn statement(&self, _since: Timestamp, _after: Option<&str>) -> Result<Option<StatementPart>, GatewayError> {
+        Ok(None)
+    }
+}
+
+/// A part of a gateway's statement, and the place in it after the part, if it goes on.
+#[derive(Debug)]
+pub struct StatementPart {
+    pub rows: Vec<StatementRow>,
+    pub next: Option<String>,
 }
 
 /// A list of the gateway that the server reads again and again.

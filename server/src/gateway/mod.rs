@@ -42,7 +42,7 @@ pub use call::Transport;
 pub use call::{NoResponse, Response};
 pub use contract::{
     AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, Listed, RefundOutcome,
-    RefundRequest, RefundWay,
+    RefundRequest, RefundWay, StatementPart,
 };
 pub use credentials::{CREDENTIALS, Credentials};
 pub use error::{GatewayError, GatewaySetupError};

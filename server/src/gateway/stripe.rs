@@ -8,6 +8,7 @@ mod dispute;
 mod error;
 mod event;
 mod list;
+mod payout;
 mod refund;
 mod session;
 
@@ -34,7 +35,7 @@ use super::{
     call::{GatewayClient, Response},
     contract::{
         AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, GatewayList, ListPart, RefundOutcome,
-        RefundRequest, RefundWay,
+        RefundRequest, RefundWay, StatementPart,
     },
     credentials::StripeCredentials,
     error::{GatewayError, GatewaySetupError},
@@ -325,6 +326,10 @@ impl Gateway for Stripe {
             GatewayList::Disputes => self.part::<StripeDispute>(since, after).await,
             GatewayList::Costs => self.part::<BalanceTransaction>(since, after).await,
         }
+    }
+
+    async fn statement(&self, since: Timestamp, after: Option<&str>) -> Result<Option<StatementPart>, GatewayError> {
+        Ok(Some(self.payout_rows(since, after).await?))
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     merchants::{AppRow, WorkspaceRow},
     retry_on_conflict,
+    settlements::{SettlementReply, SettlementRequest, with_setting},
 };
 use crate::{
     cli::CommandError,
@@ -71,6 +72,8 @@ pub enum AdminRequest {
     SettleRefund { refund: String, reference: String },
     /// Lists and records disputes.
     Disputes(DisputeRequest),
+    /// Imports and lists settlements.
+    Settlements(SettlementRequest),
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
     /// Resends the deliveries to an endpoint that failed within a time range.
@@ -137,6 +140,8 @@ pub enum AdminReply {
     Disputes { disputes: Vec<DisputeRow> },
     /// The dispute after a command.
     Dispute { dispute: Box<DisputeRow> },
+    /// Settlements.
+    Settlements { settlements: SettlementReply },
     /// The delivery that was resent, and the new delivery.
     Resent { resent: String, delivery: DeliveryId },
     /// How many deliveries were resent.
@@ -188,6 +193,7 @@ pub struct KeyRow {
 impl Service {
     /// Runs a command from the command line on a running server.
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
+        let request = with_setting(request, self.settings.merchants_bear_costs);
         let reply = self.directory.administer(&self.gateways, request).await;
         self.fan_out.notify();
         reply
@@ -223,6 +229,7 @@ impl Directory {
                 AdminReply::Settled { payment, refund, reference, settled_at }
             }
             AdminRequest::Disputes(request) => self.dispute(request).await?,
+            AdminRequest::Settlements(request) => self.settlements(gateways, request).await?,
             AdminRequest::ResendDelivery { delivery } => {
                 let again = self.resend_any_delivery(&delivery).await?;
                 AdminReply::Resent { resent: delivery, delivery: again }

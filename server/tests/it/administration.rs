@@ -117,6 +117,7 @@ fn a_mistyped_directory_does_not_get_a_new_store() {
         &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
         &["refunds", "list"],
         &["disputes", "list"],
+        &["settlements", "list", "theirs"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
         &["check"],

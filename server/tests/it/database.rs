@@ -131,6 +131,7 @@ async fn only_creating_a_workspace_begins_a_store_in_a_database() {
         &["apps", "create", "--workspace", "ws_1", "--name", "Shop"],
         &["refunds", "list"],
         &["disputes", "list"],
+        &["settlements", "list", "theirs"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
     ] {

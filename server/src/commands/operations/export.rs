@@ -5,14 +5,14 @@ use std::{
     ops::{Bound, RangeBounds},
 };
 
-use payments_core::{Amount, Delivery, Payment, Posting, Refund, Timestamp, text::is_hidden};
+use payments_core::{Amount, Delivery, Environment, Payment, Posting, Refund, Timestamp, text::is_hidden};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{open::with_snapshot, progress};
 use crate::{
     cli::{CommandError, ExportArgs, ExportFormat, ExportedRecords},
-    domain::Session,
+    domain::{Session, SettledRow},
     log::terminal,
     store::Snapshot,
 };
@@ -96,6 +96,11 @@ impl<W: Write> Rows<W> {
         Ok(())
     }
 
+    /// The same for a record that has only the table's cells.
+    fn write_cells<const N: usize>(&mut self, names: &[&str], cells: [Value; N]) -> Result<(), CommandError> {
+        self.write(&record_of(names, &cells), || cells)
+    }
+
     fn flush(self) -> Result<(), CommandError> {
         match self.out {
             Format::JsonLines(mut out) => Ok(out.flush()?),
@@ -142,11 +147,24 @@ fn write_records(
                 let (Session { payment, .. }, bookings) = booked?;
                 for (at, booking) in bookings.into_iter().filter(|(at, _)| period.contains(at)) {
                     for posting in booking.postings() {
-                        let cells = POSTINGS.map(|(_, cell)| cell(&payment, &posting, at));
-                        let names = names(&POSTINGS).into_iter().map(str::to_owned);
-                        let record: Map<_, _> = names.zip(cells.clone()).collect();
-                        rows.write(&record, || cells)?;
+                        rows.write_cells(&names(&POSTINGS), POSTINGS.map(|(_, cell)| cell(&payment, &posting, at)))?;
                     }
+                }
+            }
+            for row in each_settled_row(store) {
+                let row = row?;
+                for (at, booking) in row.bookings().filter(|(at, _)| period.contains(at)) {
+                    for posting in booking.postings() {
+                        rows.write_cells(&names(&POSTINGS), posting_of_row(&row, &posting, at))?;
+                    }
+                }
+            }
+        }
+        ExportedRecords::Settlements => {
+            for row in bar.wrap_iter(each_settled_row(store)) {
+                let row = row?;
+                if period.contains(&row.imported_at) {
+                    rows.write_cells(&names(&SETTLEMENTS), SETTLEMENTS.map(|(_, cell)| cell(&row)))?;
                 }
             }
         }
@@ -182,6 +200,7 @@ type Column<F> = (&'static str, F);
 type OfPayment = Column<fn(&Payment) -> Value>;
 type OfRefund = Column<fn(&Payment, &Refund) -> Value>;
 type OfPosting = Column<fn(&Payment, &Posting, Timestamp) -> Value>;
+type OfSettledRow = Column<fn(&SettledRow) -> Value>;
 type OfDelivery = Column<fn(&Delivery) -> Value>;
 
 fn names<F>(columns: &[Column<F>]) -> Vec<&'static str> {
@@ -194,6 +213,7 @@ fn columns(records: ExportedRecords) -> Vec<&'static str> {
         ExportedRecords::Payments => names(&PAYMENTS),
         ExportedRecords::Refunds => names(&REFUNDS),
         ExportedRecords::Postings => names(&POSTINGS),
+        ExportedRecords::Settlements => names(&SETTLEMENTS),
         ExportedRecords::Deliveries => names(&DELIVERIES),
     }
 }
@@ -241,7 +261,55 @@ const POSTINGS: [OfPosting; 8] = [
     ("currency", |payment, _, _| json!(payment.currency)),
 ];
 
-fn signed(minor: i64) -> String {
+/// The cells of a posting of a row that is not its payment's.
+fn posting_of_row(row: &SettledRow, posting: &Posting, at: Timestamp) -> [Value; 8] {
+    let (account, minor) = (posting.account.as_str(), posting.minor);
+    let environment = Environment::Live;
+    [
+        json!(at),
+        Value::Null,
+        Value::Null,
+        json!(environment),
+        json!(account),
+        json!(signed(minor)),
+        json!(minor),
+        json!(row.row.currency),
+    ]
+}
+
+const SETTLEMENTS: [OfSettledRow; 13] = [
+    ("importedAt", |it| json!(it.imported_at)),
+    ("gateway", |it| json!(it.gateway)),
+    ("id", |it| json!(it.row.id)),
+    ("kind", |it| json!(it.row.kind)),
+    ("reference", |it| json!(it.row.references.join(" "))),
+    ("gross", |it| json!(signed(it.row.gross))),
+    ("fee", |it| json!(signed(it.row.fee))),
+    ("net", |it| json!(signed(it.row.net))),
+    ("currency", |it| json!(it.row.currency)),
+    ("date", |it| json!(it.row.date)),
+    ("payment", |it| json!(it.payment)),
+    ("resolvedAt", |it| json!(it.resolved_at)),
+    ("ours", |it| json!(it.ours.map(signed))),
+];
+
+/// A record that has only the cells of a table.
+fn record_of(names: &[&str], cells: &[Value]) -> Map<String, Value> {
+    names.iter().map(|name| (*name).to_owned()).zip(cells.iter().cloned()).collect()
+}
+
+/// A row of a gateway's statement, as it is exported.
+pub(in crate::commands) fn settled_row(row: &SettledRow) -> Map<String, Value> {
+    record_of(&names(&SETTLEMENTS), &SETTLEMENTS.map(|(_, cell)| cell(row)))
+}
+
+/// The rows of gateways' statements, in the order of their gateways and ids.
+pub(super) fn each_settled_row(store: &dyn Snapshot) -> impl Iterator<Item = Result<SettledRow, CommandError>> + '_ {
+    store.each("settled-row").map(|row| Ok(serde_json::from_slice(&row?.1)?))
+}
+
+/// An amount with its sign.
+pub(in crate::commands) fn signed(minor: i64) -> String {
     let sign = if minor < 0 { "-" } else { "" };
     format!("{sign}{}", Amount::from_minor(minor.unsigned_abs()))
 }

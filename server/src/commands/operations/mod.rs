@@ -8,11 +8,14 @@ mod open;
 mod progress;
 mod restore;
 mod schedule;
+mod settlement_report;
 
 pub use check::check;
 pub use doctor::doctor;
 pub use export::export;
+pub(super) use export::{settled_row, signed};
 pub use migrate::migrate;
 pub use open::remove_abandoned_copies;
 pub use restore::restore;
 pub use schedule::back_up_regularly;
+pub use settlement_report::settlement_report;

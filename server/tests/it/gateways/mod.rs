@@ -13,6 +13,7 @@ mod refunds_elsewhere;
 mod returns;
 mod reviews;
 mod second_try;
+mod settlements;
 mod tokens;
 
 use crate::{engine::Engine, live::Live};
