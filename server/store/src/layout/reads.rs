@@ -88,11 +88,13 @@ pub(super) struct Scan<'b> {
     page: std::vec::IntoIter<Result<KeyValue, StoreError>>,
     is_reversed: bool,
     at_a_time: usize,
+    /// How many values at the beginning of the rest are damaged, and were returned.
+    returned: usize,
 }
 
 impl<'b> Scan<'b> {
     pub(super) fn new(reads: Reads<'b>, keys: Range<Vec<u8>>) -> Self {
-        Self { reads, rest: Some(keys), page: Vec::new().into_iter(), is_reversed: false, at_a_time: PAGE }
+        Self { reads, rest: Some(keys), page: Vec::new().into_iter(), is_reversed: false, at_a_time: PAGE, returned: 0 }
     }
 
     /// The same values, the last one first.
@@ -113,14 +115,17 @@ impl<'b> Scan<'b> {
                 return entry.map(Some);
             }
             let Some(keys) = self.rest.take() else { return Ok(None) };
-            let page = self.reads.found(keys.clone(), self.is_reversed, self.at_a_time).await?;
-            // If the page is full and its last value is readable, there may be more values.
-            let is_full = page.iter().flatten().count() == self.at_a_time;
-            if let Some(Ok((last, _))) = page.last().filter(|_| is_full) {
-                let end = last.clone();
-                self.rest = Some(if self.is_reversed { keys.start..end } else { [&last[..], &[0]].concat()..keys.end });
-            }
-            self.page = page.into_iter();
+            let at_most = self.at_a_time + self.returned;
+            let mut page = self.reads.found(keys.clone(), self.is_reversed, at_most).await?;
+            let damaged = page.iter().rev().take_while(|value| value.is_err()).count();
+            // A full page may not be the last one. A damaged value has no key, so the next page begins after the last readable one.
+            let rest = (page.len() == at_most).then(|| match page.iter().rev().flatten().next() {
+                Some((last, _)) if self.is_reversed => keys.start..last.clone(),
+                Some((last, _)) => [&last[..], &[0]].concat()..keys.end,
+                None => keys,
+            });
+            page.drain(..self.returned.min(page.len()));
+            (self.rest, self.returned, self.page) = (rest, damaged, page.into_iter());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The check of a layout finds each value that is missing, is under a wrong key, or follows from nothing.
 
 use payments_store::{
-    Finding, Snapshot as _, Store,
+    Finding, Snapshot as _, Store, Write,
     bytes::{Bytes as _, Cell, with_prefix},
     layout::MemoryStore,
 };
@@ -117,6 +117,26 @@ async fn each_unreadable_value_is_found_and_the_rest_is_checked() {
         let key = key.escape_ascii().to_string();
         assert!(checked.findings.iter().any(|it| it.record == key && it.what.contains("cannot be read")), "{key}");
         assert_eq!(checked.records, before, "{key}");
+        store.bytes.mend();
+    }
+}
+
+#[tokio::test]
+async fn a_check_goes_on_after_damaged_values_wherever_they_are() {
+    let store = Arc::new(MemoryStore::default());
+    commit(&dynamic(&store), vec![Write::Workspace(workspace(0))]).await.unwrap();
+    for tens in 1..25 {
+        let new = (0..10).map(|nth| payment(new_payment(tens * 10 + nth, at(nth.into()))));
+        commit(&dynamic(&store), new.collect()).await.unwrap();
+    }
+    let (records, all) = (store.check(&mut |_| ()).unwrap().records, values(&store).await);
+    assert!(all.len() > 700, "{} values are less than three pages", all.len());
+    for damaged in [0..1, 100..101, 254..257, 255..256, 250..700, 600..all.len(), 0..all.len()] {
+        all[damaged.clone()].iter().for_each(|(key, _)| store.bytes.damage(key));
+        let checked = store.check(&mut |_| ()).unwrap();
+        assert_eq!(checked.records, records, "{damaged:?}");
+        let unreadable = checked.findings.iter().filter(|it| it.what.starts_with("cannot be read")).count();
+        assert!(unreadable >= damaged.len(), "{damaged:?}: {unreadable}");
         store.bytes.mend();
     }
 }
