@@ -18,6 +18,7 @@ mod jitter;
 mod limiter;
 mod parts;
 mod payments;
+mod payouts;
 mod platform;
 mod raw_request;
 mod raw_response;
@@ -43,17 +44,20 @@ pub use events::{Events, ListedEvent};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
-    Account, AccountBalance, Advanced, Amount, ApiKey, AppId, Balance, Balances, CheckoutSession, CreatePayment,
-    CreateWebhook, Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus,
-    DemoCheckout, DeveloperApp, DisabledReason, Dispute, DisputeId, DisputeStatus, Disputes, Environment, ErrorBody,
-    ErrorCode, Event, EventId, EventKind, EventPage, FieldError, LineItem, LoggedAttempt, LoggedRequest, Message,
-    Metadata, MetadataError, Money, Page, Pay, PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, RawJson,
-    RawStatus, RecoverWebhook, Recovered, Redirect, Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed,
-    RequestPage, Retries, RotateSecret, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation, Status,
-    Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction,
-    TransactionId, TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, WebhookEndpoint,
+    Account, AccountBalance, Advanced, Amount, ApiKey, AppId, Balance, Balances, BankAccount, CheckoutSession,
+    CreatePayment, CreatePayout, CreateWebhook, Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode,
+    DeliveryId, DeliveryStatus, DemoCheckout, DestinationKind, DeveloperApp, DisabledReason, Dispute, DisputeId,
+    DisputeStatus, Disputes, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
+    InEachCurrency, LineItem, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay,
+    PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount, PayoutDestination, PayoutId,
+    PayoutInterval, PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect,
+    Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SetDestination,
+    SetPayoutSchedule, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation, Statement, Status, Subscription,
+    Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId,
+    TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint,
     WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
 };
+pub use payouts::Payouts;
 pub use raw_request::RawRequest;
 pub use raw_response::RawResponse;
 pub use reconcile::{Reconciled, Standing};

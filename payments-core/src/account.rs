@@ -108,6 +108,21 @@ aliased_resource! {
         bdt_balance: Balance = "bdt_balance",
         /// The same as `usd`, under the name that the balance route uses.
         usd_balance: Balance = "usd_balance",
+        /// What a payout can take. `None` from a server without payouts.
+        available: Option<InEachCurrency> = "available" (omitted if None),
+        /// What payments brought that gateways still hold. `None` from a server without payouts.
+        pending: Option<InEachCurrency> = "pending" (omitted if None),
+    }
+}
+
+aliased_resource! {
+    /// An amount in each currency.
+    #[derive(Debug)]
+    pub struct InEachCurrency {
+        /// Taka.
+        bdt: Balance = "bdt",
+        /// Dollars.
+        usd: Balance = "usd",
     }
 }
 
@@ -119,13 +134,17 @@ aliased_resource! {
         bdt_balance: Balance = "bdt_balance",
         /// Dollars.
         usd_balance: Balance = "usd_balance",
+        /// What a payout can take. `None` from a server without payouts.
+        available: Option<InEachCurrency> = "available" (omitted if None),
+        /// What payments brought that gateways still hold. `None` from a server without payouts.
+        pending: Option<InEachCurrency> = "pending" (omitted if None),
     }
 }
 
 impl From<Balances> for AccountBalance {
     fn from(balances: Balances) -> Self {
-        let Balances { bdt_balance, usd_balance, unknown } = balances;
-        Self { bdt: bdt_balance, usd: usd_balance, bdt_balance, usd_balance, unknown }
+        let Balances { bdt_balance, usd_balance, available, pending, unknown } = balances;
+        Self { bdt: bdt_balance, usd: usd_balance, bdt_balance, usd_balance, available, pending, unknown }
     }
 }
 

@@ -163,12 +163,16 @@ impl CreatePayment {
 }
 
 pub(crate) fn amount(fields: &mut Fields<'_>) -> Amount {
-    let Some(json) = fields.raw("amount") else {
-        return fields.error("amount", ErrorCode::FieldMissing, AmountError::NotANumber, Amount::ZERO);
+    amount_in(fields, "amount")
+}
+
+pub(crate) fn amount_in(fields: &mut Fields<'_>, name: &'static str) -> Amount {
+    let Some(json) = fields.raw(name) else {
+        return fields.error(name, ErrorCode::FieldMissing, AmountError::NotANumber, Amount::ZERO);
     };
     json.parse()
         .and_then(|amount| if amount == Amount::ZERO { Err(AmountError::NotANumber) } else { Ok(amount) })
-        .unwrap_or_else(|error| fields.value_error("amount", ErrorCode::AmountInvalid, error, Amount::ZERO))
+        .unwrap_or_else(|error| fields.value_error(name, ErrorCode::AmountInvalid, error, Amount::ZERO))
 }
 
 pub(crate) fn currency(fields: &mut Fields<'_>) -> Currency {

@@ -37,6 +37,12 @@ impl Day {
         self.0.tomorrow().ok().map(Self)
     }
 
+    /// Whether it is a Sunday.
+    #[must_use]
+    pub fn is_sunday(self) -> bool {
+        self.0.weekday() == jiff::civil::Weekday::Sunday
+    }
+
     /// The day of the month, from 1.
     #[must_use]
     pub fn of_month(self) -> i8 {

@@ -125,6 +125,10 @@ error_codes! {
         RouteNotFound = "route_not_found",
         /// No payment of this developer and environment has this id. Check the id, and whether the key is a test or a live key.
         PaymentNotFound = "payment_not_found",
+        /// No payout of this developer and environment has this id. Check the id, and whether the key is a test or a live key.
+        PayoutNotFound = "payout_not_found",
+        /// This server makes no payouts. Ask its operator.
+        PayoutsNotConfigured = "payouts_not_configured",
         /// No webhook endpoint of this developer and environment has this id. It may have been removed; list the endpoints.
         WebhookEndpointNotFound = "webhook_endpoint_not_found",
         /// No webhook delivery of this developer and environment has this id. List the deliveries.
@@ -164,6 +168,8 @@ error_codes! {
         RefundLimitReached = "refund_limit_reached",
         /// A refund of this payment is in progress, and the server finishes it. Retrieve the payment in a moment.
         RefundInProgress = "refund_in_progress",
+        /// The merchant's balance and its overdraft limit do not cover this refund. Wait for payments, or ask the operator.
+        RefundOverdrawsBalance = "refund_overdraws_balance",
         /// The payment is not open any more: it is paid, failed, cancelled or refunded, or waits for its gateway. Retrieve it.
         PaymentNotPayable = "payment_not_payable",
         /// The checkout session has expired, so the payment cannot be paid. Create a new payment.
@@ -171,6 +177,15 @@ error_codes! {
         /// Another payment has this `merchantTransactionId`, and the request says that it must be unique. List the payments with
         /// it to find the first.
         MerchantTransactionIdUsed = "merchant_transaction_id_used",
+        /// Less is available for a payout than its amount. The message has what is available. Ask for at most that, or leave the
+        /// amount out.
+        PayoutNotAvailable = "payout_not_available",
+        /// No account or wallet is set for payouts in this currency. Set one first.
+        PayoutDestinationMissing = "payout_destination_missing",
+        /// Another payout in this currency is not finished. Wait for it, or cancel it.
+        PayoutInProgress = "payout_in_progress",
+        /// The payout's status does not allow this, or whoever asks may not do it. Retrieve the payout.
+        PayoutNotAllowed = "payout_not_allowed",
         /// The developer has as many webhook endpoints as the server allows. Remove one first.
         WebhookEndpointLimitReached = "webhook_endpoint_limit_reached",
         /// The delivery cannot be sent again: it is still pending, its endpoint was removed or is not active, or its payload

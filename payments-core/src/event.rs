@@ -26,6 +26,18 @@ open_enum! {
         PaymentDisputed = "payment.disputed",
         /// A dispute was won or lost, or an inquiry was closed.
         PaymentDisputeClosed = "payment.dispute_closed",
+        /// A merchant requested a payout.
+        PayoutCreated = "payout.created",
+        /// A payout was approved.
+        PayoutApproved = "payout.approved",
+        /// The bank paid a payout.
+        PayoutPaid = "payout.paid",
+        /// The bank did not pay a payout.
+        PayoutFailed = "payout.failed",
+        /// A payout was cancelled before it was sent.
+        PayoutCancelled = "payout.cancelled",
+        /// The bank sent a payout back.
+        PayoutReturned = "payout.returned",
         /// The developer called the test route of an endpoint.
         TestPing = "test.ping",
     }

@@ -178,6 +178,10 @@ id!(
     DisputeId = "dsp_"
 );
 id!(
+    /// A payout: `po_…`.
+    PayoutId = "po_"
+);
+id!(
     /// A webhook endpoint: `wh_…`.
     WebhookId = "wh_"
 );

@@ -36,6 +36,7 @@ mod customer;
 mod day;
 mod decide;
 mod decide_dispute;
+mod decide_payout;
 mod dispute;
 mod environment;
 mod error_body;
@@ -61,6 +62,9 @@ mod pay_result;
 mod payment;
 mod payment_page;
 mod payment_urls;
+mod payout;
+mod payout_params;
+mod payout_schedule;
 mod query;
 mod raw_json;
 mod recover;
@@ -82,7 +86,7 @@ mod web_url;
 mod webhook;
 mod webhook_params;
 
-pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, Volume, WorkspaceProfile};
+pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, InEachCurrency, Volume, WorkspaceProfile};
 pub use activity::{Activity, ActivityQuery, CurrencyActivity, DayActivity};
 pub use amount::Amount;
 pub use api_key::ApiKey;
@@ -96,6 +100,7 @@ pub use customer::Customer;
 pub use day::{Day, DayError};
 pub use decide::{Decision, NewPayment, create, decide, settle_refund};
 pub use decide_dispute::{DisputeReport, decide_dispute};
+pub use decide_payout::{NewPayout, PayoutDecision, PayoutRefusal, PayoutStep, decide_payout, request_payout};
 pub use dispute::{Dispute, DisputeStatus, Disputes, MAX_DISPUTES};
 pub use environment::Environment;
 pub use error_body::{ErrorBody, FieldError, Message};
@@ -105,8 +110,8 @@ pub use event_page::{EventPage, EventQuery};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
 pub use id::{
-    AppId, DeliveryId, DeveloperId, DisputeId, EventId, IdError, KeyId, PaymentId, RANDOM_BYTES, RefundId, Slot,
-    TransactionId, WebhookId, WorkspaceId,
+    AppId, DeliveryId, DeveloperId, DisputeId, EventId, IdError, KeyId, PaymentId, PayoutId, RANDOM_BYTES, RefundId,
+    Slot, TransactionId, WebhookId, WorkspaceId,
 };
 pub use ledger::{Booking, BookingKind, LedgerAccount, Posting};
 pub use line_item::LineItem;
@@ -118,6 +123,9 @@ pub use pay_result::{PayResult, Redirect};
 pub use payment::{Payment, PaymentMethod};
 pub use payment_page::{PaymentPage, PaymentQuery};
 pub use payment_urls::{WithoutCancelUrl, WithoutSuccessUrl};
+pub use payout::{DestinationKind, Payout, PayoutDestination, PayoutPage, PayoutQuery, PayoutStatus, Statement};
+pub use payout_params::{BankAccount, CreatePayout, SetDestination, Wallet};
+pub use payout_schedule::{PayoutAccount, PayoutInterval, PayoutSchedule, SetPayoutSchedule};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use recover::{RecoverWebhook, Recovered};
 pub use refund::{CreateRefund, MAX_REFUNDS, NewRefund, Refund, RefundSource, RefundStatus, Refunds};

@@ -1,8 +1,8 @@
 //! The account's transactions: the changes of the merchant's balance.
 
 use crate::{
-    Balance, Currency, ErrorCode, PaymentId, Timestamp, TransactionId, aliased::aliased_resource, open_enum::open_enum,
-    query::Query, validation::Invalid,
+    Balance, Currency, ErrorCode, PaymentId, PayoutId, Timestamp, TransactionId, aliased::aliased_resource,
+    open_enum::open_enum, query::Query, validation::Invalid,
 };
 
 open_enum! {
@@ -24,6 +24,10 @@ open_enum! {
         Dispute = "dispute",
         /// Money of a dispute that the gateway reinstated.
         DisputeReversed = "dispute_reversed",
+        /// Money of a payout, as a negative amount.
+        Payout = "payout",
+        /// Money of a payout that failed, was cancelled, or was returned.
+        PayoutReversed = "payout_reversed",
     }
 }
 
@@ -37,6 +41,8 @@ aliased_resource! {
         created_at: Timestamp = "createdAt",
         /// The payment that it belongs to, if it belongs to one.
         payment_id: Option<PaymentId> = "paymentId",
+        /// The payout that it belongs to, if it belongs to one.
+        payout_id: Option<PayoutId> = "payoutId" (omitted if None),
         /// Why the balance moved.
         kind: TransactionKind = "kind",
         /// By how much: negative for fees and refunds.
@@ -178,6 +184,7 @@ mod tests {
             id: "txn_fee_1".parse().unwrap(),
             created_at: "2026-03-01T00:00:00Z".parse().unwrap(),
             payment_id: "pay_1".parse().ok(),
+            payout_id: None,
             kind: TransactionKind::Fee,
             amount: Balance::from_minor(-3750),
             currency: Currency::Bdt,

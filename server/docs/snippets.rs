@@ -120,6 +120,81 @@ pub async fn download_transactions(client: &Client) -> Done {
     Ok(())
 }
 
+pub async fn list_payouts(client: &Client) -> Done {
+    for payout in client.payouts().list().limit(1).await?.items {
+        println!("{} {} {}", payout.id, payout.amount, payout.status);
+    }
+    Ok(())
+}
+
+pub async fn create_payout(client: &Client) -> Done {
+    use payments_client::{Amount, CreatePayout, Currency};
+
+    let params = CreatePayout::of(Amount::from_major(500), Currency::Bdt);
+    let payout = client.payouts().create(params).idempotency_key("payout-2026-11-27").await?;
+    println!("{} is {}", payout.id, payout.status);
+    Ok(())
+}
+
+pub async fn list_payout_destinations(client: &Client) -> Done {
+    for account in client.payouts().destinations().await? {
+        println!("{} goes to …{}", account.currency, account.destination.last4);
+    }
+    Ok(())
+}
+
+pub async fn set_payout_destination(client: &Client) -> Done {
+    use payments_client::{BankAccount, Currency, SetDestination};
+
+    let (holder, bank, number) = ("Karim Stores".into(), "010271234".into(), "1234567890123".into());
+    let destination = SetDestination::bank_account(Currency::Bdt, BankAccount { holder, bank, number });
+    client.payouts().set_destination(&destination).await?;
+    Ok(())
+}
+
+pub async fn set_payout_schedule(client: &Client) -> Done {
+    use payments_client::{Currency, PayoutInterval, SetPayoutSchedule};
+
+    let weekly = SetPayoutSchedule::new(Currency::Bdt, PayoutInterval::Weekly);
+    println!("{:?}", client.payouts().set_schedule(&weekly).await?.schedule.next_at);
+    Ok(())
+}
+
+pub async fn retrieve_payout(client: &Client) -> Done {
+    let payout = client.payouts().retrieve(&"ID".parse()?).await?;
+    println!("{}", payout.status);
+    Ok(())
+}
+
+pub async fn cancel_payout(client: &Client) -> Done {
+    let payout = client.payouts().cancel(&"ID".parse()?).await?;
+    println!("{}", payout.status);
+    Ok(())
+}
+
+pub async fn retrieve_payout_statement(client: &Client) -> Done {
+    use payments_client::Method;
+
+    let page = client.request(Method::GET, "/api/v1/payouts/ID/statement").query("language", "en").await?;
+    std::fs::write("statement.html", &page.body)?;
+    Ok(())
+}
+
+pub async fn list_payout_transactions(client: &Client) -> Done {
+    for it in client.payouts().transactions(&"ID".parse()?).limit(2).await?.items {
+        println!("{} {} ৳{} -> ৳{}", it.created_at, it.kind, it.amount, it.balance);
+    }
+    Ok(())
+}
+
+pub async fn download_payout_transactions(client: &Client) -> Done {
+    use payments_client::Method;
+
+    let table = client.request(Method::GET, "/api/v1/payouts/ID/transactions.csv").await?;
+    std::fs::write("transactions.csv", &table.body)?;
+    Ok(())
+}
+
 pub async fn list_events(client: &Client) -> Done {
     use payments_client::EventKind;
 

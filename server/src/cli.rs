@@ -5,6 +5,7 @@ mod disputes;
 mod error;
 mod export;
 mod merchants;
+mod payouts;
 mod serve;
 mod settlements;
 mod values;
@@ -31,6 +32,7 @@ pub use disputes::{DisputeMoveArgs, DisputesCommand};
 pub use error::CommandError;
 pub use export::{ExportArgs, ExportFormat, ExportedRecords};
 pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
+pub use payouts::{PayoutArgs, PayoutsCommand, ReasonArgs};
 pub use serve::{LogFormat, ServeArgs};
 pub use settlements::{SettlementList, SettlementsCommand, StatementColumns};
 use values::{address, one_of, time};
@@ -60,6 +62,8 @@ pub enum Command {
     Admin(AdminCommand),
     /// Import gateways' statements into the books, and compare both.
     Settlements(Admin<SettlementsCommand>),
+    /// Approve merchants' payouts, send them in batches, and record the bank's answers.
+    Payouts(Admin<PayoutsCommand>),
     /// Print a server's events as they happen, read from its API. With --forward-to, also send each, signed, to your program.
     Listen(ListenArgs),
     /// Trigger an event with a test key, through a server's API.
@@ -106,7 +110,9 @@ impl Command {
         match self {
             Self::Serve(serve) | Self::Doctor(serve) => Some(&serve.data),
             Self::Admin(command) => Some(&command.args().data),
-            Self::Settlements(Admin { args, .. }) | Self::Check(args) => Some(&args.data),
+            Self::Settlements(Admin { args, .. }) | Self::Payouts(Admin { args, .. }) | Self::Check(args) => {
+                Some(&args.data)
+            }
             Self::Export(args) => Some(&args.data),
             Self::Restore(args) => Some(&args.admin.data),
             _ => None,

@@ -77,6 +77,13 @@ fn refuse_password_in(args: &[OsString]) -> Result<(), CommandError> {
         let or_else = format!("the password in a file and name it with {file}");
         refuse(name, variable, Target::has_password, &or_else)?;
     }
+    let is_key =
+        |arg: &OsString| arg.to_str().is_some_and(|arg| arg == "--payout-key" || arg.starts_with("--payout-key="));
+    if args.iter().any(is_key) {
+        return Err("other users of this machine can read --payout-key; put the key in PAYMENTS_PAYOUT_KEY, or in the file that \
+                    --config names"
+            .into());
+    }
     let or_else = "the URL in the file that --config names";
     Ok(refuse("--gateway-proxy", "PAYMENTS_GATEWAY_PROXY", GatewayProxy::has_password, or_else)?)
 }

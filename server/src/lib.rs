@@ -21,6 +21,7 @@ mod log;
 mod metrics;
 mod nearest;
 mod process;
+mod sealed;
 mod serve;
 mod service;
 mod trace;
@@ -36,8 +37,8 @@ pub mod parts {
         metrics::Metrics,
         serve::workers,
         service::{
-            AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, Service, Services,
-            Settings,
+            AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, PayoutSettings, Service,
+            Services, Settings,
         },
     };
 }
@@ -45,7 +46,7 @@ pub mod parts {
 use std::process::ExitCode;
 
 use cli::{Command, CommandError};
-use commands::{admin, developer, docs, health, operations, settlements};
+use commands::{admin, developer, docs, health, operations, payouts, settlements};
 use config::Config;
 use payments_store::{self as store, ambient, domain, planted};
 use process::{file_modes, owner};
@@ -84,6 +85,7 @@ async fn run(Config { command, credentials, .. }: Config) -> Result<(), CommandE
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,
         Command::Settlements(args) => settlements::run(args).await,
+        Command::Payouts(args) => payouts::run(args).await,
         Command::Listen(args) => developer::listen(args).await,
         Command::Trigger(args) => developer::trigger(args).await,
         Command::Reset(args) => developer::reset(args).await,

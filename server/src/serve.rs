@@ -209,6 +209,7 @@ fn service(
         max_webhook_endpoints: args.max_webhook_endpoints.into(),
         merchants_bear_costs: args.merchants_bear_gateway_costs,
         disputes_return_fee: args.disputes_return_fee,
+        payouts: args.payouts.settings()?,
     };
     Ok(Service::new(store, ambient, Arc::new(sender), gateways, settings, metrics, tracker.clone()))
 }

@@ -58,6 +58,13 @@ window.consoleApi = ({ t }) => {
     throw new ApiError(response.status, [value.message].flat().join("\n"), true);
   };
 
+  /** Reads what is not JSON, such as a table. */
+  const read = async (path, fault) => {
+    const response = await fetch("/api/v1" + path, { headers: { "x-api-key": key() }, cache: "no-store" });
+    if (!response.ok) throw new Error(fault);
+    return response;
+  };
+
   // What the key may do: `null` is everything. Undefined until the server was asked.
   let scopes;
   const learnScopes = async () => {
@@ -74,5 +81,5 @@ window.consoleApi = ({ t }) => {
   /** Whether the key may do what needs a scope. Writing includes reading. */
   const may = (scope) => !scopes || scopes.includes(scope) || scopes.includes(scope.replace(":read", ":write"));
 
-  return { key, setKey, newVisit, ask, learnScopes, may };
+  return { key, setKey, newVisit, ask, read, learnScopes, may };
 };

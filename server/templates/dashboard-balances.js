@@ -1,6 +1,6 @@
 // The console's balances and volume, and what each day's payments come to: as a chart that the server draws, and as a table.
 "use strict";
-window.balancesView = ({ t, h, ask, key, show, choice, table, data, code, money }) => {
+window.balancesView = ({ t, h, ask, read, show, choice, table, data, code, money }) => {
   const DAYS = [["7", t("7 days")], ["30", t("30 days")], ["90", t("90 days")], ["365", t("365 days")]];
   const CURRENCIES = [["BDT", "BDT"], ["USD", "USD"]];
   /** The parameter of the address, or the default if the address has another value. */
@@ -8,8 +8,7 @@ window.balancesView = ({ t, h, ask, key, show, choice, table, data, code, money 
   const figure = (label, text) => h("div", { class: "card" }, h("p", { class: "soft" }, label), h("p", { class: "figure" }, text));
 
   const draw = async (asked) => {
-    const response = await fetch("/api/v1/account/activity.svg?" + new URLSearchParams({ ...asked, lang: document.documentElement.lang }), { headers: { "x-api-key": key() }, cache: "no-store" });
-    if (!response.ok) throw new Error(t("The server did not draw the chart. Try again in a minute."));
+    const response = await read("/account/activity.svg?" + new URLSearchParams({ ...asked, lang: document.documentElement.lang }), t("The server did not draw the chart. Try again in a minute."));
     const parsed = new DOMParser().parseFromString(await response.text(), "image/svg+xml");
     const chart = document.importNode(parsed.documentElement, true);
     return chart;

@@ -40,6 +40,13 @@ window.consoleElements = ({ isEnglish, t, word, time }) => {
   const copy = (text, label, done) =>
     h("button", { onclick: () => navigator.clipboard.writeText(text).then(() => say(done), () => say(t("The browser denied access to the clipboard."))) }, label);
 
+  /** Saves a response as a file. */
+  const save = async (response, name) => {
+    const address = URL.createObjectURL(await response.blob());
+    h("a", { href: address, download: name }).click();
+    URL.revokeObjectURL(address);
+  };
+
   /** Creates a button that calls the server. It is disabled during the call. */
   const action = (label, act, attributes = {}) => {
     const button = h("button", { ...attributes, onclick: async () => {
@@ -134,5 +141,5 @@ window.consoleElements = ({ isEnglish, t, word, time }) => {
       h("select", { id: "choice-" + name, name, onchange: (event) => change?.(event.target.value) },
         options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
 
-  return { h, say, explained, data, code, when, badge, outcome, facts, copy, action, confirmed, table, pager, steps, field, form, folded, choice };
+  return { h, say, explained, data, code, when, badge, outcome, facts, copy, save, action, confirmed, table, pager, steps, field, form, folded, choice };
 };

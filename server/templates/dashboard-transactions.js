@@ -1,6 +1,6 @@
 // The console's list of what moved the balance, which can be downloaded.
 "use strict";
-window.transactionsView = ({ t, word, h, ask, key, say, show, field, choice, table, steps, action, money, when }) => {
+window.transactionsView = ({ t, word, h, ask, read, save, say, show, field, choice, table, steps, action, money, when }) => {
   return async (query) => {
     const asked = { currency: query.get("currency") ?? "", from: query.get("from") ?? "", until: query.get("until") ?? "", after: query.get("after") ?? "" };
     const time = (day) => day && new Date(day + "T00:00:00").toISOString();
@@ -14,20 +14,18 @@ window.transactionsView = ({ t, word, h, ask, key, say, show, field, choice, tab
         choice(t("Currency"), "currency", [["", t("All")], ["BDT", "BDT"], ["USD", "USD"]], asked.currency, (currency) => to({ currency })),
         day(t("From"), "from"), day(t("Until, without that day"), "until"),
         action(t("Download as CSV"), async () => {
-          const response = await fetch("/api/v1/account/transactions.csv?bom=true&" + of({ ...asked, after: "" }), { headers: { "x-api-key": key() }, cache: "no-store" });
-          if (!response.ok) throw new Error(t("The table could not be downloaded."));
-          const address = URL.createObjectURL(await response.blob());
-          h("a", { href: address, download: "transactions.csv" }).click();
-          URL.revokeObjectURL(address);
+          const response = await read("/account/transactions.csv?bom=true&" + of({ ...asked, after: "" }), t("The table could not be downloaded."));
+          await save(response, "transactions.csv");
           if (response.headers.get("x-next-after")) say(t("The table has the newest 10,000 rows. Choose days to get the others."));
         }, { class: "go" })),
-      table(t("Transactions"), [t("Kind"), t("Amount"), t("Balance after it"), t("Payment"), t("Posted")], page.items.map((it) => h("tr", {},
+      table(t("Transactions"), [t("Kind"), t("Amount"), t("Balance after it"), t("Payment or payout"), t("Posted")], page.items.map((it) => h("tr", {},
         h("td", {}, word(it.kind)),
         h("td", { class: "amount" }, signed(it.amount, it.currency)),
         h("td", { class: "amount" }, signed(it.balance, it.currency)),
-        h("td", {}, it.paymentId && h("a", { href: "#/payments/" + encodeURIComponent(it.paymentId), translate: "no" }, it.paymentId)),
+        h("td", {}, it.paymentId ? h("a", { href: "#/payments/" + encodeURIComponent(it.paymentId), translate: "no" }, it.paymentId)
+          : it.payoutId && h("a", { href: "#/payouts", translate: "no" }, it.payoutId)),
         h("td", { class: "when" }, when(it.createdAt)))), asked.currency || asked.from || asked.until,
-        t("What payments, fees and refunds add to your balance or take from it appears here, once a payment is paid.")),
+        t("What payments, fees, refunds and payouts add to your balance or take from it appears here, once a payment is paid.")),
       steps(!asked.after, () => to({}), page.hasMore, () => to({ after: page.next })));
   };
 };

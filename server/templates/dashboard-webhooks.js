@@ -1,7 +1,8 @@
 // The console's webhook endpoints.
 "use strict";
 window.webhooksView = ({ t, h, ask, may, say, show, data, code, field, form, choice, facts, copy, action, confirmed, outcome, badge, json, when, reload }) => {
-  const KINDS = ["test.ping", "payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded", "payment.refund_failed", "payment.disputed", "payment.dispute_closed"];
+  const KINDS = ["test.ping", "payment.created", "payment.completed", "payment.partially_refunded", "payment.refunded", "payment.refund_failed", "payment.disputed", "payment.dispute_closed",
+    "payout.created", "payout.approved", "payout.paid", "payout.failed", "payout.cancelled", "payout.returned"];
   const RETRIES = [["none", t("Not repeated")], ["standard", t("Repeated for up to 18 hours")]];
   const DISABLED = {
     gone: t("it responded with 410 (gone)"),

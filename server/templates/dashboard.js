@@ -27,6 +27,7 @@
     deliveries: [t("Deliveries"), window.deliveriesView(tools)],
     webhooks: [t("Webhooks"), window.webhooksView(tools)],
     balances: [t("Balances"), window.balancesView(tools)],
+    payouts: [t("Payouts"), window.payoutsView(tools)],
     transactions: [t("Transactions"), window.transactionsView(tools)],
     requests: [t("Requests"), window.requestsView(tools)],
     keys: [t("Keys"), window.keysView(tools)],

@@ -41,7 +41,8 @@ fn a_rotation_overlaps_for_a_day_or_as_long_as_it_says() {
 #[test]
 fn an_unknown_kind_of_event_is_refused_with_the_known_ones() {
     let known = "payment.created, payment.completed, payment.partially_refunded, payment.refunded, \
-                 payment.refund_failed, payment.disputed, payment.dispute_closed, test.ping";
+                 payment.refund_failed, payment.disputed, payment.dispute_closed, payout.created, \
+                 payout.approved, payout.paid, payout.failed, payout.cancelled, payout.returned, test.ping";
     let test = TestWebhook::from_json(br#"{"event":"payment.lost"}"#).unwrap_err();
     assert_eq!(test.to_string(), format!("event must be one of {known}"));
     let create = br#"{"url":"https://a.example/","events":["payment.lost"]}"#;

@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use parking_lot::{Mutex, MutexGuard};
 use payments_core::FeeRate;
 use payments_server::parts::{
-    ConnectionsByAddress, Credentials, Dispatcher, Edge, Gateways, Hosts as NamedHosts, Metrics, Parts, RateLimits,
-    Readiness, Reference, Sender, Server, Service, Services, Settings, TargetPolicy, Transport, TrustedProxies,
-    workers,
+    ConnectionsByAddress, Credentials, Dispatcher, Edge, Gateways, Hosts as NamedHosts, Metrics, Parts, PayoutSettings,
+    RateLimits, Readiness, Reference, Sender, Server, Service, Services, Settings, TargetPolicy, Transport,
+    TrustedProxies, workers,
 };
 use payments_store::{Store, ambient::Ambient, domain::GatewayName, layout::Claims};
 use secrecy::SecretString;
@@ -211,6 +211,7 @@ impl Node {
             max_webhook_endpoints: 100,
             merchants_bear_costs: false,
             disputes_return_fee: false,
+            payouts: PayoutSettings::default(),
         };
         let (of_service, tasks) = (Arc::clone(&store), tracker);
         let service =

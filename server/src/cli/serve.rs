@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 
 use super::{
-    DataArgs,
+    DataArgs, PayoutArgs,
     values::{address, base_url, host},
 };
 use crate::cli::CommandError;
@@ -79,6 +79,8 @@ pub struct ServeArgs {
     /// Return the fee on what the gateway withdraws for a dispute to the merchant. By default the platform keeps it.
     #[arg(long, env = "PAYMENTS_DISPUTES_RETURN_FEE")]
     pub disputes_return_fee: bool,
+    #[command(flatten)]
+    pub payouts: PayoutArgs,
     /// HTTP proxy for calls to payment gateways, such as `http://proxy.internal:3128`. The server ignores HTTPS_PROXY
     /// and similar variables. Webhooks never go through a proxy. A URL with a password belongs in the variable or the file.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]

@@ -254,6 +254,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
             ))?;
         }
         AdminReply::Settlements { settlements } => out.json(&settlements)?,
+        AdminReply::Payouts { payouts } => out.json(&payouts)?,
         AdminReply::Resent { delivery, .. } => out.line(format_args!("{delivery}"))?,
         AdminReply::Recovered { recovered } => out.line(format_args!("{recovered}"))?,
         AdminReply::Reviews { reviews } => {

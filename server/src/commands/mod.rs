@@ -7,4 +7,5 @@ pub mod docs;
 pub mod health;
 mod no_store;
 pub mod operations;
+pub mod payouts;
 pub mod settlements;

@@ -70,7 +70,8 @@ impl ConfigFile {
         let read = Self::parse(&text, command, position)
             .map_err(|(span, problem)| format!("{}: {problem}", position(span)))?;
         let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
-        if mode & 0o077 != 0 && !read.credentials.is_empty() {
+        let has_key = read.flags.iter().any(|flag| flag.name == "payout-key");
+        if mode & 0o077 != 0 && (has_key || !read.credentials.is_empty()) {
             return Err(format!("other users can read the credentials in {name}; run chmod 600 on it").into());
         }
         Ok(read)

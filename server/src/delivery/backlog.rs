@@ -1,15 +1,15 @@
 //! The pending deliveries of one endpoint, and which of them may be sent now.
 //!
-//! Deliveries are sent in the order of their ids, but a delivery waits while an earlier one of the same payment is in flight.
-//! The payment is known only once the delivery is loaded. So deliveries are loaded in order, and of a waiting one the backlog
+//! Deliveries are sent in the order of their ids, but a delivery waits while an earlier one of the same payment or payout is in
+//! flight. That is known only once the delivery is loaded. So deliveries are loaded in order, and of a waiting one the backlog
 //! remembers only the id.
 
 use std::collections::{BTreeMap, HashSet};
 
-use payments_core::{DeliveryId, PaymentId};
+use payments_core::DeliveryId;
 
 use super::width::Width;
-use crate::store::OutboxHead;
+use crate::{domain::Subject, store::OutboxHead};
 
 /// The deliveries of one endpoint that are in flight or pending.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ pub(super) struct Backlog {
 #[derive(Debug)]
 enum State {
     NotLoaded,
-    Loaded(Option<PaymentId>),
-    InFlight(Option<PaymentId>),
+    Loaded(Option<Subject>),
+    InFlight(Option<Subject>),
     /// The delivery cannot be loaded and is skipped. It stays in the outbox, where `check` finds it.
     Unreadable,
 }
@@ -62,24 +62,24 @@ impl Backlog {
     /// The first delivery that may be sent, or that must be loaded to decide.
     pub(super) fn next(&self) -> Option<&DeliveryId> {
         let in_flight = self.deliveries.values().filter_map(|state| match state {
-            State::InFlight(payment) => payment.as_ref(),
+            State::InFlight(subject) => subject.as_ref(),
             _ => None,
         });
-        let mut blocked: HashSet<&PaymentId> = in_flight.collect();
+        let mut blocked: HashSet<&Subject> = in_flight.collect();
         self.deliveries.iter().find_map(|(id, state)| match state {
             State::NotLoaded | State::Loaded(None) => Some(id),
-            State::Loaded(Some(payment)) => blocked.insert(payment).then_some(id),
+            State::Loaded(Some(subject)) => blocked.insert(subject).then_some(id),
             State::InFlight(_) | State::Unreadable => None,
         })
     }
 
     /// Records that the next delivery was loaded. Returns whether it may be sent now; otherwise it waits for an earlier one.
     #[must_use]
-    pub(super) fn loaded(&mut self, id: &DeliveryId, payment: Option<&PaymentId>) -> bool {
-        self.set(id, State::Loaded(payment.cloned()));
+    pub(super) fn loaded(&mut self, id: &DeliveryId, subject: Option<&Subject>) -> bool {
+        self.set(id, State::Loaded(subject.cloned()));
         let may_be_sent = self.next() == Some(id);
         if may_be_sent {
-            self.set(id, State::InFlight(payment.cloned()));
+            self.set(id, State::InFlight(subject.cloned()));
         }
         may_be_sent
     }
@@ -94,8 +94,8 @@ impl Backlog {
 
     /// Makes a delivery pending again that was in flight but not sent. Later deliveries of its payment wait for it.
     pub(super) fn put_back(&mut self, id: &DeliveryId) {
-        if let Some(State::InFlight(payment)) = self.deliveries.remove(id) {
-            self.set(id, State::Loaded(payment));
+        if let Some(State::InFlight(subject)) = self.deliveries.remove(id) {
+            self.set(id, State::Loaded(subject));
         }
     }
 
@@ -140,7 +140,7 @@ mod tests {
     /// A lane with its own outbox. Checks the order at each step.
     #[derive(Default)]
     struct World {
-        outbox: BTreeMap<DeliveryId, Option<PaymentId>>,
+        outbox: BTreeMap<DeliveryId, Option<Subject>>,
         in_flight: Vec<DeliveryId>,
         sent: usize,
         cut: Option<usize>,

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::join_all, stream};
-use payments_core::{PaymentId, Timestamp};
+use payments_core::Timestamp;
 use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
@@ -22,7 +22,7 @@ use tokio::{
 use super::Dispatcher;
 use crate::{
     ambient::Ambient,
-    domain::fan_out,
+    domain::{Subject, fan_out},
     metrics::FanOutTimes,
     store::{Change, Claim, CommitError, LEASE_SECONDS, Lease, Queue, Store, StoreError, Work, Write},
 };
@@ -102,7 +102,7 @@ impl FanOut {
     /// they are tried again only after their lease.
     async fn fan_out(&self, claims: &mut Vec<Claim>) -> Result<(), StoreError> {
         // One change for each payment, with its events in order.
-        let mut changes: Vec<PaymentChange> = Vec::new();
+        let mut changes: Vec<SubjectChange> = Vec::new();
         let mut endpoints_left = ENDPOINTS_PER_ROUND;
         let mut unreadable = Vec::new();
         let read = |claim: Claim| async {
@@ -129,12 +129,12 @@ impl FanOut {
             endpoints.truncate(endpoints_left);
             let has_more = endpoints.len() == endpoints_left;
             let after = endpoints.last().filter(|_| has_more).map(|endpoint| endpoint.endpoint.id.clone());
-            let at = changes.iter().position(|change| change.payment == event.payment).unwrap_or_else(|| {
-                let payment = event.payment.clone();
-                changes.push(PaymentChange { payment, change: Change::default(), finished: Vec::new() });
+            let at = changes.iter().position(|change| change.subject == event.subject).unwrap_or_else(|| {
+                let subject = event.subject.clone();
+                changes.push(SubjectChange { subject, change: Change::default(), finished: Vec::new() });
                 changes.len() - 1
             });
-            let PaymentChange { change, finished, .. } = &mut changes[at];
+            let SubjectChange { change, finished, .. } = &mut changes[at];
             finished.extend(after.is_none().then_some(event.created_at));
             change.under.push(claim);
             change.writes.push(Write::FannedOut { scope: event.scope.clone(), event: event.id.clone(), after });
@@ -152,7 +152,7 @@ impl FanOut {
     }
 
     /// Commits deliveries and starts the lanes of their endpoints.
-    async fn commit(&self, PaymentChange { change, finished, .. }: PaymentChange) -> Result<(), StoreError> {
+    async fn commit(&self, SubjectChange { change, finished, .. }: SubjectChange) -> Result<(), StoreError> {
         let endpoint_of = |write: &Write| match write {
             Write::Delivery(outgoing) => Some(outgoing.delivery.webhook_id.clone()),
             _ => None,
@@ -174,9 +174,9 @@ impl FanOut {
     }
 }
 
-/// The next deliveries of one payment's events.
-struct PaymentChange {
-    payment: PaymentId,
+/// The next deliveries of the events of one payment or payout.
+struct SubjectChange {
+    subject: Subject,
     change: Change,
     /// When each event was created that has all its deliveries with this change.
     finished: Vec<Timestamp>,

@@ -144,7 +144,7 @@ impl Lane {
             };
             match store.outgoing(&id).await {
                 Ok(Some(outgoing)) => {
-                    if self.backlog.loaded(&id, outgoing.payment.as_ref()) {
+                    if self.backlog.loaded(&id, outgoing.subject.as_ref()) {
                         return Ok(Some(outgoing));
                     }
                 }

@@ -14,7 +14,6 @@ mod error;
 mod probe;
 mod proxy;
 mod sandbox;
-mod sealed;
 mod stripe;
 
 use std::{sync::Arc, time::Duration};

@@ -18,6 +18,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     vec![
         asset!("checkout.css", CSS),
         asset!("checkout.js", JAVASCRIPT),
+        asset!("statement.css", CSS),
         asset!("docs.css", CSS),
         asset!("docs.js", JAVASCRIPT),
         asset!("docs-try.js", JAVASCRIPT),
@@ -35,6 +36,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("dashboard-webhooks.js", JAVASCRIPT),
         asset!("dashboard-transactions.js", JAVASCRIPT),
         asset!("dashboard-balances.js", JAVASCRIPT),
+        asset!("dashboard-payouts.js", JAVASCRIPT),
         asset!("dashboard-requests.js", JAVASCRIPT),
         asset!("dashboard-keys.js", JAVASCRIPT),
         asset!("dashboard-simulator.js", JAVASCRIPT),

@@ -33,7 +33,9 @@ pub(super) async fn show(request: Request) -> Outcome {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use payments_core::{DeliveryStatus, DisputeStatus, RawStatus, RefundStatus, Status, TransactionKind};
+    use payments_core::{
+        DeliveryStatus, DisputeStatus, PayoutStatus, RawStatus, RefundStatus, Status, TransactionKind,
+    };
 
     const DICTIONARY: &str = include_str!("../../templates/dashboard-bn.js");
 
@@ -86,6 +88,7 @@ mod tests {
         words.extend(DeliveryStatus::KNOWN.iter().map(ToString::to_string));
         words.extend(RefundStatus::KNOWN.iter().map(ToString::to_string));
         words.extend(DisputeStatus::KNOWN.iter().map(ToString::to_string));
+        words.extend(PayoutStatus::KNOWN.iter().map(ToString::to_string));
         words.extend(TransactionKind::KNOWN.iter().map(ToString::to_string));
         assert!(texts.len() > 150, "{}", texts.len());
         assert_eq!(

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Styles of this server, and nothing else.
-const POLICY: &str =
+pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
 #[derive(Template)]

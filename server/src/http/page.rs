@@ -14,10 +14,13 @@ use askama::Template;
 use payments_core::{CheckoutSession, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome};
 use warp::{http::StatusCode, reply::Response};
 
-pub(super) use self::document::{error_page, no_such_path};
 use self::{
     document::{document, notice},
-    format::{digits, host_of, known_phone, moment, money},
+    format::{host_of, known_phone, money},
+};
+pub(super) use self::{
+    document::{error_page, no_such_path},
+    format::{digits, minute, moment, signed, zone},
 };
 use super::{
     assets,

@@ -9,7 +9,7 @@ use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 use super::{
     account, checkout, dashboard, docs, events, gate, gateways,
     head::Found,
-    health, home, page, payments,
+    health, home, page, payments, payouts,
     request::{Request, request},
     requests,
     route::{
@@ -18,10 +18,11 @@ use super::{
     },
     sandbox,
     server::Server,
-    static_files, transactions, webhooks,
+    statement, static_files, transactions, webhooks,
 };
 use crate::domain::Permission::{
-    AccountRead, PaymentsRead, PaymentsWrite, RefundsWrite, SandboxWrite, WebhooksRead, WebhooksWrite,
+    AccountRead, PaymentsRead, PaymentsWrite, PayoutsRead, PayoutsWrite, RefundsWrite, SandboxWrite, WebhooksRead,
+    WebhooksWrite,
 };
 
 const GET: Method = Method::GET;
@@ -44,6 +45,16 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account/keys", Keyed(AccountRead, |c, r| Box::pin(account::keys(c, r)))),
     route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
     route(GET, "/api/v1/account/transactions.csv", Keyed(AccountRead, |c, r| Box::pin(transactions::table(c, r)))),
+    route(GET, "/api/v1/payouts", Keyed(PayoutsRead, |c, r| Box::pin(payouts::list(c, r)))),
+    route(POST, "/api/v1/payouts", Keyed(PayoutsWrite, |c, r| Box::pin(payouts::create(c, r)))),
+    route(GET, "/api/v1/payouts/destinations", Keyed(PayoutsRead, |c, r| Box::pin(payouts::accounts(c, r)))),
+    route(POST, "/api/v1/payouts/destinations", Keyed(PayoutsWrite, |c, r| Box::pin(payouts::set_destination(c, r)))),
+    route(POST, "/api/v1/payouts/schedules", Keyed(PayoutsWrite, |c, r| Box::pin(payouts::set_schedule(c, r)))),
+    route(GET, "/api/v1/payouts/{id}", Keyed(PayoutsRead, |c, r| Box::pin(payouts::retrieve(c, r)))),
+    route(POST, "/api/v1/payouts/{id}/cancel", Keyed(PayoutsWrite, |c, r| Box::pin(payouts::cancel(c, r)))),
+    route(GET, "/api/v1/payouts/{id}/statement", Keyed(PayoutsRead, |c, r| Box::pin(statement::show(c, r)))),
+    route(GET, "/api/v1/payouts/{id}/transactions", Keyed(PayoutsRead, |c, r| Box::pin(payouts::transactions(c, r)))),
+    route(GET, "/api/v1/payouts/{id}/transactions.csv", Keyed(PayoutsRead, |c, r| Box::pin(payouts::table(c, r)))),
     route(GET, "/api/v1/events", Keyed(PaymentsRead, |c, r| Box::pin(events::list(c, r)))),
     route(GET, "/api/v1/events/{id}", Keyed(PaymentsRead, |c, r| Box::pin(events::retrieve(c, r)))),
     route(GET, gate::REQUEST_LOG, Keyed(AccountRead, |c, r| Box::pin(requests::list(c, r, find)))),

@@ -11,10 +11,12 @@ use crate::{
 };
 
 /// The workers of the lasting service. They run until they are cancelled.
-pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 10] {
-    let [expiry, request_log, held_up, dispatching, fan_out, retries] = of_sandbox(service, dispatcher, metrics);
+pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 11] {
+    let [expiry, payouts, request_log, held_up, dispatching, fan_out, retries] =
+        of_sandbox(service, dispatcher, metrics);
     [
         expiry,
+        payouts,
         Box::pin(Arc::clone(service).prune()),
         Box::pin(Arc::clone(service).store_key_uses()),
         request_log,
@@ -33,7 +35,7 @@ pub fn of_sandbox(
     service: &Arc<Service>,
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,
-) -> [BoxFuture<'static, ()>; 6] {
+) -> [BoxFuture<'static, ()>; 7] {
     let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
     let fan_out = FanOut {
         store: Arc::clone(&store),
@@ -45,6 +47,7 @@ pub fn of_sandbox(
     let retries = DueRetries { store, ambient, dispatcher: Arc::clone(dispatcher) };
     [
         Box::pin(Arc::clone(service).expire_sessions()),
+        Box::pin(Arc::clone(service).move_payouts()),
         Box::pin(Arc::clone(service).store_request_log()),
         Box::pin(Arc::clone(service).plan_held_up_work()),
         Box::pin(Arc::clone(dispatcher).run()),

@@ -43,9 +43,12 @@ impl Service {
     async fn totals(&self, caller: &Caller) -> Result<(Balances, Volume)> {
         let bdt = self.store.totals(&caller.scope, Currency::Bdt).await?;
         let usd = self.store.totals(&caller.scope, Currency::Usd).await?;
+        let (available, pending) = self.available(&caller.scope).await?;
         let balances = Balances {
             bdt_balance: Balance::from_minor(bdt.balance_minor),
             usd_balance: Balance::from_minor(usd.balance_minor),
+            available: Some(available),
+            pending: Some(pending),
             unknown: UnknownFields::new(),
         };
         let volume = Volume {

@@ -2,10 +2,7 @@
 
 use std::{collections::HashSet, path::PathBuf};
 
-use payments_core::{
-    AppId, DeliveryId, Environment, ErrorCode, Invalid, KeyId, PaymentId, RawStatus, RefundId, Slot, Timestamp,
-    text::is_one_line,
-};
+use payments_core::{AppId, DeliveryId, Environment, KeyId, PaymentId, RawStatus, RefundId, Slot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -15,6 +12,8 @@ use super::{
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     merchants::{AppRow, WorkspaceRow},
+    operator_text::{MAX_NAME_BYTES, checked, invalid, named},
+    payout_admin::{PayoutReply, PayoutRequest, with_key},
     retry_on_conflict,
     settlements::{SettlementReply, SettlementRequest, with_setting},
 };
@@ -25,8 +24,6 @@ use crate::{
     store::{BackedUp, Change, Write},
 };
 
-/// Maximum length of a workspace's or an app's name.
-const MAX_NAME_BYTES: usize = 200;
 /// Maximum length of a settlement's reference or a review's note.
 const MAX_TEXT_BYTES: usize = 500;
 
@@ -74,6 +71,8 @@ pub enum AdminRequest {
     Disputes(DisputeRequest),
     /// Imports and lists settlements.
     Settlements(SettlementRequest),
+    /// Approves, sends and lists payouts.
+    Payouts(PayoutRequest),
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
     /// Resends the deliveries to an endpoint that failed within a time range.
@@ -142,6 +141,8 @@ pub enum AdminReply {
     Dispute { dispute: Box<DisputeRow> },
     /// Settlements.
     Settlements { settlements: SettlementReply },
+    /// Payouts.
+    Payouts { payouts: PayoutReply },
     /// The delivery that was resent, and the new delivery.
     Resent { resent: String, delivery: DeliveryId },
     /// How many deliveries were resent.
@@ -194,6 +195,7 @@ impl Service {
     /// Runs a command from the command line on a running server.
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let request = with_setting(request, self.settings.merchants_bear_costs);
+        let request = with_key(request, self.settings.payouts.seal_key.as_ref());
         let reply = self.directory.administer(&self.gateways, request).await;
         self.fan_out.notify();
         reply
@@ -230,6 +232,7 @@ impl Directory {
             }
             AdminRequest::Disputes(request) => self.dispute(request).await?,
             AdminRequest::Settlements(request) => self.settlements(gateways, request).await?,
+            AdminRequest::Payouts(request) => self.payouts(request).await?,
             AdminRequest::ResendDelivery { delivery } => {
                 let again = self.resend_any_delivery(&delivery).await?;
                 AdminReply::Resent { resent: delivery, delivery: again }
@@ -370,28 +373,5 @@ fn of_an_app(granted: Option<Vec<Permission>>) -> Result<Vec<Permission>> {
             let known = Permission::OF_AN_APP.map(Permission::as_str).join(", ");
             Err(invalid(format!("{other} is about the whole workspace; a key for one app alone may have {known}")))
         }
-    }
-}
-
-/// Refuses an operator's request. The command line shows only the sentence.
-pub(super) fn invalid(sentence: impl Into<String>) -> ServiceError {
-    Invalid::new(ErrorCode::ValidationFailed, sentence).into()
-}
-
-/// Trims a text and checks its length.
-pub(super) fn checked<'t>(what: &str, text: &'t str, max_bytes: usize) -> Result<&'t str> {
-    let text = text.trim();
-    if text.is_empty() || text.len() > max_bytes {
-        return Err(invalid(format!("the {what} must be 1 to {max_bytes} bytes long")));
-    }
-    Ok(text)
-}
-
-/// Does the same as [`checked`] for a name, which must be one line.
-pub(super) fn named<'t>(what: &str, text: &'t str) -> Result<&'t str> {
-    let name = checked(what, text, MAX_NAME_BYTES)?;
-    match is_one_line(name) {
-        true => Ok(name),
-        false => Err(invalid(format!("the {what} must be one line, without control characters"))),
     }
 }

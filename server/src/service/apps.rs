@@ -5,7 +5,7 @@ use payments_core::{AppId, DeveloperApp, aliased::UnknownFields};
 use super::{
     AdminReply, Directory, Result,
     account::NO_APP,
-    admin::{invalid, named},
+    operator_text::{invalid, named},
     retry_on_conflict,
 };
 use crate::{

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Directory, Record, Result, ServiceError,
-    admin::{AdminReply, checked, invalid},
+    admin::AdminReply,
+    operator_text::{checked, invalid},
     retry_on_conflict,
 };
 use crate::domain::{DisputeMove, KnownDispute, MAX_DISPUTE_MOVES, Session};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use payments_core::{Currency, ErrorCode, Invalid, Refusal};
+use payments_core::{Amount, Currency, ErrorCode, Invalid, PayoutRefusal, Refusal};
 
 use crate::{
     gateway::{EventError, GatewayError, Rejection},
@@ -42,8 +42,30 @@ pub enum ServiceError {
     Event(#[from] EventError),
     #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
     RefundInProgress,
+    #[error(
+        "the merchant's balance and its overdraft limit do not cover this refund; wait for payments, or ask the operator"
+    )]
+    RefundOverdraws,
     #[error("another payment has this merchantTransactionId; list the payments with it to find the first")]
     ReferenceUsed,
+    #[error(transparent)]
+    Payout(#[from] PayoutRefusal),
+    #[error("this server makes no payouts; its operator has set no key for the numbers of accounts")]
+    NoPayouts,
+    #[error("no account or wallet is set for payouts in {0}; set one first")]
+    NoDestination(Currency),
+    #[error("who asked for a payout, or set its destination, cannot approve it; somebody else must")]
+    MayNotApprove,
+    #[error("the merchant's workspace is not active; cancel the payout, or activate the workspace")]
+    NotActive,
+    #[error("the payout's destination was set within the last 24 hours; send it later, or cancel it")]
+    DestinationTooNew,
+    #[error("{available} is available for a payout; ask for at most that, or leave the amount out")]
+    NotAvailable { available: Amount },
+    #[error("another payout in this currency is not finished; wait for it, or cancel it")]
+    PayoutOpen,
+    #[error("the merchant's balance is negative since the payout was requested; cancel the payout, or wait for money")]
+    Overdrawn,
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
     TooManyEndpoints { at_most: usize },
     #[error("this delivery cannot be sent again: {0}")]
@@ -85,6 +107,10 @@ impl From<CommitError> for ServiceError {
             CommitError::Conflict(Conflict::KeyClaimed(_) | Conflict::ClaimLost) => Self::KeyInProgress,
             CommitError::Conflict(Conflict::Stale | Conflict::WorkLost) => Self::Conflict,
             CommitError::Conflict(Conflict::LookupUsed) => Self::ReferenceUsed,
+            CommitError::Conflict(Conflict::NotAvailable { available }) => Self::NotAvailable { available },
+            CommitError::Conflict(Conflict::PayoutOpen) => Self::PayoutOpen,
+            CommitError::Conflict(Conflict::Overdrawn { .. }) => Self::Overdrawn,
+            CommitError::Conflict(Conflict::OverdraftExceeded) => Self::RefundOverdraws,
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }
@@ -94,6 +120,7 @@ impl From<CommitError> for ServiceError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
     Payment,
+    Payout,
     WebhookEndpoint,
     Delivery,
     Event,
@@ -107,6 +134,7 @@ impl Record {
     fn name_and_code(self) -> (&'static str, ErrorCode) {
         match self {
             Self::Payment => ("payment", ErrorCode::PaymentNotFound),
+            Self::Payout => ("payout", ErrorCode::PayoutNotFound),
             Self::WebhookEndpoint => ("webhook endpoint", ErrorCode::WebhookEndpointNotFound),
             Self::Delivery => ("webhook delivery", ErrorCode::DeliveryNotFound),
             Self::Event => ("event", ErrorCode::EventNotFound),
@@ -141,7 +169,18 @@ impl ServiceError {
             Self::Event(EventError::NoProcessor) => ErrorCode::GatewayNotConfigured,
             Self::Event(EventError::Signature(_)) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,
+            Self::RefundOverdraws => ErrorCode::RefundOverdrawsBalance,
             Self::ReferenceUsed => ErrorCode::MerchantTransactionIdUsed,
+            Self::NotAvailable { .. } | Self::Payout(PayoutRefusal::MoreThanIsAvailable { .. }) => {
+                ErrorCode::PayoutNotAvailable
+            }
+            Self::Payout(_) | Self::MayNotApprove | Self::NotActive | Self::DestinationTooNew => {
+                ErrorCode::PayoutNotAllowed
+            }
+            Self::NoPayouts => ErrorCode::PayoutsNotConfigured,
+            Self::NoDestination(_) => ErrorCode::PayoutDestinationMissing,
+            Self::PayoutOpen => ErrorCode::PayoutInProgress,
+            Self::Overdrawn => ErrorCode::PayoutNotAllowed,
             Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,
             Self::NotResent(_) => ErrorCode::DeliveryNotResendable,
             Self::KeyInProgress => ErrorCode::IdempotencyKeyInProgress,

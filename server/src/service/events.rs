@@ -1,11 +1,11 @@
-//! The list of events about payments: those sent to webhook endpoints, and those for which there was no endpoint.
+//! The list of events about payments and payouts: those sent to webhook endpoints, and those for which there was no endpoint.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashSet;
 
 use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
 
 use super::{Caller, Record, Result, Service, ServiceError, page_bytes::fitting, payments::NO_PAYMENT};
-use crate::store::{EventEntry, EventWrite, EventsFrom, StoreError};
+use crate::store::{EventEntry, EventWrite, EventsFrom};
 
 /// How many entries a request examines at most, even if few match its filter.
 const MAX_EXAMINED: usize = 1000;
@@ -24,27 +24,19 @@ impl Service {
         let examined = if query.has_filter() { MAX_EXAMINED } else { query.limit() };
         let entries = self.store.events(&caller.scope, &from, examined + 1).await?.ok_or_else(no_such_event)?;
         let mut chosen = choose(entries, query, examined);
-        let payments: BTreeSet<_> = chosen.items.iter().map(|entry| entry.payment.clone()).collect();
-        let payments: Vec<_> = payments.into_iter().collect();
-        let events = self.store.events_of(&caller.scope, &payments).await?;
-        let events: HashMap<_, _> =
-            events.iter().flat_map(|(_, events)| events).map(|event| (event.id.clone(), event)).collect();
-        let envelope = |entry: &EventEntry| {
-            let missing = || StoreError::corrupt(entry.id.as_str().as_bytes(), "its payment does not have it");
-            envelope(events.get(&entry.id).ok_or_else(missing)?)
-        };
-        chosen.items.retain(|entry| events.get(&entry.id).is_none_or(|event| caller.sees(event.data.as_str())));
-        let items = chosen.items.iter().map(envelope).collect::<Result<_, _>>()?;
+        let ids: Vec<EventId> = chosen.items.iter().map(|entry| entry.id.clone()).collect();
+        let mut events = self.store.whole_events(&caller.scope, &ids).await?;
+        events.retain(|event| caller.sees(event.data.as_str()));
+        let seen: HashSet<&EventId> = events.iter().map(|event| &event.id).collect();
+        chosen.items.retain(|entry| seen.contains(&entry.id));
+        let items = events.iter().map(envelope).collect::<Result<_, _>>()?;
         Ok(page(items, chosen))
     }
 
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<RawJson> {
         let id: EventId = id.parse().map_err(|_| NO_EVENT)?;
-        let payment = self.store.payment_of_event(&caller.scope, &id).await?.ok_or(NO_EVENT)?;
-        let events = self.store.events_of(&caller.scope, &[payment]).await?;
-        let mut events = events.iter().flat_map(|(_, events)| events);
-        let event = events.find(|event| event.id == id && caller.sees(event.data.as_str()));
-        envelope(event.ok_or(NO_EVENT)?)
+        let mut found = self.store.whole_events(&caller.scope, &[id]).await?;
+        envelope(&found.pop().filter(|event| caller.sees(event.data.as_str())).ok_or(NO_EVENT)?)
     }
 
     async fn events_of_payment(
@@ -61,11 +53,7 @@ impl Service {
             None => 0,
             Some(after) => events.iter().position(|event| event.id == *after).ok_or_else(no_such_event)? + 1,
         };
-        let entry = |event: &EventWrite| EventEntry {
-            id: event.id.clone(),
-            kind: event.kind.clone(),
-            payment: payment.clone(),
-        };
+        let entry = |event: &EventWrite| EventEntry { id: event.id.clone(), kind: event.kind.clone() };
         let chosen = choose(events[first..].iter().map(entry).collect(), query, usize::MAX);
         let is_chosen = |event: &&EventWrite| chosen.items.iter().any(|entry| entry.id == event.id);
         let items = events.iter().filter(is_chosen).map(envelope).collect::<Result<_, _>>()?;
@@ -121,8 +109,7 @@ mod tests {
 
     fn entry(nth: u8, kind: EventKind) -> EventEntry {
         let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth)).unwrap();
-        let payment = PaymentId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]);
-        EventEntry { id: EventId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]), kind, payment }
+        EventEntry { id: EventId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]), kind }
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(super) fn service() -> Arc<Service> {
         max_webhook_endpoints: 100,
         merchants_bear_costs: false,
         disputes_return_fee: false,
+        payouts: super::payouts::PayoutSettings::default(),
     };
     let (store, gateways, metrics) = (MemoryStore::default().into_store(), Gateways::none(), Metrics::new());
     Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, TaskTracker::new()))

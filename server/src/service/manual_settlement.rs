@@ -3,7 +3,7 @@
 use payments_core::{Cause, Currency, NewRefund, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Result, admin::invalid, retry_on_conflict};
+use super::{Directory, Result, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{ManualSettlement, Resolution, Session},
     gateway::{AttemptState, Gateways},

@@ -3,7 +3,7 @@
 use payments_core::{AppId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Result, admin::invalid};
+use super::{Directory, Result, operator_text::invalid};
 use crate::domain::{Brand, Workspace};
 
 /// A row of `workspaces list`.

@@ -27,10 +27,15 @@ mod late_money;
 mod manual_settlement;
 mod merchants;
 mod next_check;
+mod operator_text;
 mod page_bytes;
 mod pay;
 mod payment_list;
 mod payments;
+mod payout_admin;
+mod payout_steps;
+mod payout_worker;
+mod payouts;
 mod prune;
 mod reconcile;
 mod records;
@@ -80,6 +85,8 @@ pub use keys::{Caller, SANDBOX_KEY};
 pub use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub use merchants::{AppRow, WorkspaceRow};
 pub use pay::Paying;
+pub use payout_admin::{ListedPayout, PayoutOutcome, PayoutReply, PayoutRequest, PayoutRow, SentPayout};
+pub use payouts::PayoutSettings;
 pub use records::Directory;
 use recoveries::Recoveries;
 use request_log::RequestLog;
@@ -110,6 +117,7 @@ pub struct Settings {
     pub merchants_bear_costs: bool,
     /// Whether the platform returns its fee on what a gateway withdraws for a dispute.
     pub disputes_return_fee: bool,
+    pub payouts: PayoutSettings,
 }
 
 /// The use cases, with the store, the gateways and everything else that they call.

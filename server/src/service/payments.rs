@@ -85,11 +85,16 @@ impl Records<'_> {
     }
 
     /// Commits a change of a session that leaves the payment's status and has no event.
-    pub(super) async fn commit_without_event(self, mut next: Session) -> Result<()> {
+    pub(super) async fn commit_without_event(self, next: Session) -> Result<()> {
+        let write = self.without_event(next)?;
+        Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
+    }
+
+    /// The write of a change of a session that leaves the payment's status and has no event.
+    pub(super) fn without_event(self, mut next: Session) -> Result<PaymentWrite> {
         next.keep_asking();
         let json = RawJson::of(&next.payment)?;
-        let write = PaymentWrite::new(next, json, None, None);
-        Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
+        Ok(PaymentWrite::new(next, json, None, None))
     }
 
     /// The write of a new payment, with its event.

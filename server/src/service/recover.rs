@@ -128,7 +128,7 @@ impl Records<'_> {
     /// Resends a delivery if it failed and was not resent. Returns whether it did.
     async fn recover(self, outgoing: Outgoing) -> Result<bool> {
         let has_failed = outgoing.delivery.status == DeliveryStatus::Failed;
-        if !has_failed || outgoing.resent_as.is_some() || outgoing.payment.is_none() {
+        if !has_failed || outgoing.resent_as.is_some() || outgoing.subject.is_none() {
             return Ok(false);
         }
         match self.resend(outgoing, None).await {

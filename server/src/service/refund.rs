@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Currency, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
+    Amount, Cause, CreateRefund, Currency, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     domain::{GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
     gateway::{Gateway, GatewayError, RefundOutcome, RefundRequest, RefundWay, Rejection},
-    store::Write,
+    store::{Change, PaymentWrite, Write},
 };
 
 /// How long the reconciler leaves a refund to its request.
@@ -49,8 +49,8 @@ impl Service {
             };
             if session.pending_refund.is_none() && is_manual {
                 let next = session.after_refund(self.ambient.now());
-                let refund = NewRefund::by_hand(pending.id.clone());
-                return self.records().commit_refund(&session, next, pending, refund, request).await;
+                let (refund, overdraft) = (NewRefund::by_hand(pending.id.clone()), self.overdraft(&session));
+                return self.records().commit_refund(&session, next, pending, refund, request, overdraft).await;
             }
             let (id, params) = (id.to_owned(), params.clone());
             let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
@@ -119,12 +119,19 @@ impl Service {
                 let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 let words = "The merchant asked for a refund, and the server asks the gateway for it.";
                 next.record(self.ambient.now(), TimelineKind::RefundRequested, words);
-                self.commit_without_event(next).await?;
+                let write = PaymentWrite { overdraft: self.overdraft(&session), ..self.records().without_event(next)? };
+                self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
                 return self.finish_refund(id, &refund, false, request).await;
             }
             self.finish_refund(id, &refund, true, request).await
         })
         .await
+    }
+
+    /// How far a refund of a payment may overdraw the merchant's balance, if the operator limits that.
+    fn overdraft(&self, session: &Session) -> Option<Amount> {
+        let is_live = session.payment.environment == Environment::Live;
+        self.settings.payouts.overdraft.get(&session.payment.currency).copied().filter(|_| is_live)
     }
 
     /// Finishes a pending refund for the reconciler.
@@ -235,12 +242,12 @@ impl Records<'_> {
     ) -> Result<Answer> {
         let request = pending.request.clone().map(IdempotentRequest::of_parts);
         let answer =
-            self.commit_refund(session, next.clone(), pending.clone(), refund.clone(), request.as_ref()).await?;
+            self.commit_refund(session, next.clone(), pending.clone(), refund.clone(), request.as_ref(), None).await?;
         if answer.replayed {
             // The key has the response of another refund: an earlier server could begin a second refund under one key. The
             // gateway has made this one too, so it counts. If another worker recorded this very refund, the session's version
             // has changed.
-            return self.commit_refund(session, next, pending.clone(), refund, None).await;
+            return self.commit_refund(session, next, pending.clone(), refund, None, None).await;
         }
         Ok(answer)
     }
@@ -252,12 +259,13 @@ impl Records<'_> {
         pending: PendingRefund,
         refund: NewRefund,
         request: Option<&IdempotentRequest>,
+        overdraft: Option<Amount>,
     ) -> Result<Answer> {
         let data = EventData::Refund { reason: pending.reason.clone() };
         // It is a fact, whatever a dispute holds since it was allowed.
         let cause = NewRefund { reason: pending.reason, ..refund }.cause(&session.payment, pending.amount)?;
         let decision = payments_core::decide(&session.payment, cause, self.ambient.now())?;
-        let write = self.decided(decision, next, session, data)?;
+        let write = PaymentWrite { overdraft, ..self.decided(decision, next, session, data)? };
         let body = write.json.clone();
         self.commit_once(vec![Write::Payment(Box::new(write))], body, request).await
     }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Directory, Result,
-    admin::{AdminReply, AdminRequest, invalid},
+    admin::{AdminReply, AdminRequest},
+    operator_text::invalid,
     retry_on_conflict,
 };
 use crate::{

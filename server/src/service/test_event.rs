@@ -1,8 +1,11 @@
-//! Events for a developer to test an endpoint with: a ping, or an example of any other kind. No payment stands behind them.
+//! Events for a developer to test an endpoint with: a ping, or an example of any other kind. No payment and no payout stands
+//! behind them.
 
 use payments_core::{
-    Amount, Cause, CreatePayment, CreateRefund, DisputeId, DisputeReport, DisputeStatus, Environment, EventKind,
-    Metadata, Money, NewPayment, NewRefund, Payment, PaymentId, PaymentMethod, RawJson, RefundId,
+    Amount, Balance, Cause, CreatePayment, CreateRefund, Currency, DestinationKind, DisputeId, DisputeReport,
+    DisputeStatus, Environment, EventKind, Metadata, Money, NewPayment, NewPayout, NewRefund, Payment, PaymentId,
+    PaymentMethod, Payout, PayoutDestination, PayoutId, PayoutStep, RawJson, RefundId, UnknownFields, decide_payout,
+    request_payout,
 };
 use serde_json::json;
 
@@ -21,6 +24,9 @@ impl Service {
                 "message": "This is a test of your webhook endpoint.",
             }))?);
         }
+        if let Some(payout) = self.example_payout(kind, caller)? {
+            return Ok(RawJson::of(&payout)?);
+        }
         let payment = self.example_of(kind, caller)?;
         let body = RawJson::of(&payment)?;
         let form = match payment.refund() {
@@ -28,6 +34,47 @@ impl Service {
             None => EventData::Payment,
         };
         Ok(form.of(kind, &payment, &body)?)
+    }
+
+    /// An example payout at an event of this kind, if it is one of payouts.
+    fn example_payout(&self, kind: &EventKind, caller: &Caller) -> Result<Option<Payout>> {
+        let reason = || "An example: the bank knows no such account".to_owned();
+        let paid = || PayoutStep::Paid { reference: "EXAMPLE-1".to_owned() };
+        let steps = match kind {
+            EventKind::PayoutCreated => vec![],
+            EventKind::PayoutApproved => vec![PayoutStep::Approved],
+            EventKind::PayoutPaid => vec![PayoutStep::Approved, PayoutStep::Sent, paid()],
+            EventKind::PayoutFailed => {
+                vec![PayoutStep::Approved, PayoutStep::Sent, PayoutStep::Failed { reason: reason() }]
+            }
+            EventKind::PayoutCancelled => vec![PayoutStep::Cancelled { reason: None }],
+            EventKind::PayoutReturned => {
+                vec![PayoutStep::Approved, PayoutStep::Sent, paid(), PayoutStep::Returned { reason: reason() }]
+            }
+            _ => return Ok(None),
+        };
+        let (now, amount) = (self.ambient.now(), Amount::from_minor(71_250));
+        let new = NewPayout {
+            id: PayoutId::new(caller.scope.developer_id.slot(), now, self.ambient.id_bytes()),
+            environment: Environment::Test,
+            currency: Currency::Bdt,
+            destination: PayoutDestination {
+                kind: DestinationKind::BankAccount,
+                holder: "An example: Karim Stores".to_owned(),
+                institution: "010271234".to_owned(),
+                last4: "0123".to_owned(),
+                created_at: now,
+                unknown: UnknownFields::new(),
+            },
+            opening_balance: Balance::default(),
+            balance: Balance::from_minor(amount.as_minor().into()),
+            now,
+        };
+        let mut payout = request_payout(Some(amount), amount, new)?.payout;
+        for step in steps {
+            payout = decide_payout(&payout, step, now)?.payout;
+        }
+        Ok(Some(payout))
     }
 
     /// An example payment at an event of this kind. It makes a live payment's transitions but reads as a test payment.

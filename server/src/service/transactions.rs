@@ -2,6 +2,8 @@
 //!
 //! The store lists bookings. Each is one or two transactions: the amount, and then the fee on it, if there is one.
 
+use std::ops::Range;
+
 use payments_core::{
     Balance, BookingKind, ErrorCode, Invalid, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
     TransactionQuery, UnknownFields,
@@ -18,6 +20,28 @@ const FEE: &str = "txn_fee_";
 impl Service {
     /// A part of the list, newest first.
     pub async fn transactions(&self, caller: &Caller, query: &TransactionQuery) -> Result<TransactionPage> {
+        self.transactions_within(caller, query, 0..u64::MAX).await
+    }
+
+    /// A part of the transactions that a payout pays, newest first.
+    pub async fn payout_transactions(
+        &self,
+        caller: &Caller,
+        id: &str,
+        mut query: TransactionQuery,
+    ) -> Result<TransactionPage> {
+        let payout = self.own_payout(caller, id).await?.payout;
+        let within = self.store.statement_of(&payout.id).await?.unwrap_or_default();
+        query.currency = Some(payout.currency);
+        self.transactions_within(caller, &query, within).await
+    }
+
+    async fn transactions_within(
+        &self,
+        caller: &Caller,
+        query: &TransactionQuery,
+        within: Range<u64>,
+    ) -> Result<TransactionPage> {
         let from = match (&query.after, query.created_before) {
             (Some(after), _) => TransactionsFrom::Transaction(booking_of(after).ok_or_else(no_such_transaction)?),
             (None, Some(time)) => TransactionsFrom::Before(time),
@@ -26,7 +50,7 @@ impl Service {
         let has_filter = query.currency.is_some() || query.created_after.is_some() || query.created_before.is_some();
         // One more for the booking of `after` itself. The store reads another, which tells whether the list goes on.
         let examined = if has_filter { query.limit().max(MAX_EXAMINED) } else { query.limit() } + 1;
-        let entries = self.store.transactions(&caller.scope, &from, examined + 1).await?;
+        let entries = self.store.transactions(&caller.scope, &from, within, examined + 1).await?;
         Ok(choose(&entries.ok_or_else(no_such_transaction)?, query, examined))
     }
 }
@@ -72,16 +96,17 @@ fn choose(entries: &[TransactionEntry], query: &TransactionQuery, examined: usiz
 }
 
 fn at(entry: &TransactionEntry) -> Timestamp {
-    entry.id.created_at().or_else(|| entry.payment.created_at()).unwrap_or(Timestamp::UNIX_EPOCH)
+    entry.id.created_at().unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// The transactions of a booking, newest first: the fee, if there is one, and then the amount.
 fn of_entry(entry: &TransactionEntry) -> impl Iterator<Item = Transaction> {
-    let TransactionEntry { id, payment, money, balance_minor } = entry;
+    let TransactionEntry { id, subject, money, balance_minor } = entry;
     let of = |id, kind, minor: i64, balance: i128| Transaction {
         id,
         created_at: at(entry),
-        payment_id: Some(payment.clone()),
+        payment_id: subject.payment().cloned(),
+        payout_id: subject.payout().cloned(),
         kind,
         amount: Balance::from_minor(minor.into()),
         currency: money.currency,
@@ -103,6 +128,8 @@ fn kind_of(kind: BookingKind) -> TransactionKind {
         BookingKind::MerchantCost => TransactionKind::GatewayCost,
         BookingKind::DisputeWithdrawn => TransactionKind::Dispute,
         BookingKind::DisputeReinstated => TransactionKind::DisputeReversed,
+        BookingKind::PayoutRequested | BookingKind::PayoutPaidLate => TransactionKind::Payout,
+        BookingKind::PayoutFailed | BookingKind::PayoutReturned => TransactionKind::PayoutReversed,
         _ => TransactionKind::Payment,
     }
 }
@@ -133,7 +160,7 @@ mod tests {
             let at = Timestamp::from_millis(1_700_000_000_000 + i64::from(nth) * 3_600_000).unwrap();
             TransactionEntry {
                 id: TransactionId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
-                payment: PaymentId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]),
+                subject: PaymentId::new(Slot::FIRST, at, [nth; RANDOM_BYTES]).into(),
                 money: MoneyMove { kind: BookingKind::Paid, currency: Currency::Bdt, amount: 10_000, fee },
                 balance_minor,
             }

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use payments_core::{Booking, DeveloperId, EventId, EventKind, RawJson, Slot, Timestamp, TransactionId, WebhookId};
+use payments_core::{
+    Amount, Booking, DeveloperId, EventId, EventKind, RawJson, Slot, Timestamp, TransactionId, WebhookId,
+};
 
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
-    ApiKey, App, ClaimToken, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing, Scope, Session,
-    SettledRow, StoredResponse, StoredToken, Workspace,
+    ApiKey, App, ClaimToken, Destination, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing,
+    PayoutCondition, PayoutRecord, Scope, Session, SettledRow, StoredResponse, StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -81,6 +83,8 @@ pub enum Write {
     ApiKey(KeyHash, Box<ApiKey>),
     /// A payment with its effects, bookings and event.
     Payment(Box<PaymentWrite>),
+    /// A payout with its booking and event.
+    Payout(Box<PayoutWrite>),
     /// A new delivery: one for the outbox, or a ping that was already attempted.
     Delivery(Box<Outgoing>),
     /// A new webhook endpoint. Its scope must have fewer than `at_most`; else [`Conflict::TooManyEndpoints`].
@@ -93,6 +97,8 @@ pub enum Write {
     /// Removes a webhook endpoint. Its pending deliveries fail when the dispatcher reaches them.
     EndpointRemoved(Box<Endpoint>),
     App(Box<App>),
+    /// Where a scope's payouts go.
+    Destination(Box<Destination>),
     /// A gateway's token and the times of the requests for it.
     GatewayToken(Cow<'static, str>, StoredToken),
     /// Claims an idempotency key before an effect outside the store. The key must be unused and unclaimed; else
@@ -128,11 +134,13 @@ impl Write {
         let developer: &DeveloperId = match self {
             Self::Workspace(it) => &it.developer_id,
             Self::Payment(it) => &it.session.payment.developer_id,
+            Self::Payout(it) => &it.record.scope.developer_id,
             Self::Delivery(it) | Self::DeliveryChanged(it) | Self::DeliveryResent(it) => &it.delivery.developer_id,
             Self::EndpointAdded { endpoint, .. }
             | Self::EndpointChanged(endpoint)
             | Self::EndpointRemoved(endpoint) => &endpoint.endpoint.developer_id,
             Self::App(it) => &it.app.developer_id,
+            Self::Destination(it) => &it.scope.developer_id,
             Self::KeyClaimed(it) => &it.0.scope.developer_id,
             Self::KeyReleased(key, _) => &key.scope.developer_id,
             Self::FannedOut { scope, .. } => &scope.developer_id,
@@ -156,13 +164,24 @@ pub struct PaymentWrite {
     pub without_event: Vec<BookingWrite>,
     /// A value of this new payment that no other payment of its scope may have. Else [`Conflict::LookupUsed`].
     pub unique: Option<Lookup>,
+    /// How far below zero the merchant's balance, less the refunds under way, may be after it. Else
+    /// [`Conflict::OverdraftExceeded`].
+    pub overdraft: Option<Amount>,
 }
 
 impl PaymentWrite {
     /// A change of a session. `json` is its payment.
     pub fn new(session: Session, json: RawJson, booking: Option<Booking>, event: Option<EventWrite>) -> Self {
-        Self { session, json, event, booking, without_event: Vec::new(), unique: None }
+        Self { session, json, event, booking, without_event: Vec::new(), unique: None, overdraft: None }
     }
+}
+
+#[derive(Debug, Clone)]
+pub struct PayoutWrite {
+    pub record: PayoutRecord,
+    pub event: Option<EventWrite>,
+    pub booking: Option<BookingWrite>,
+    pub condition: PayoutCondition,
 }
 
 /// A booking without an event.
@@ -173,7 +192,7 @@ pub struct BookingWrite {
     pub booking: Booking,
 }
 
-/// An event of a payment. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.
+/// An event of a payment or a payout. It waits for fan-out in [`Queue::FanOut`](super::Queue::FanOut) if its scope has an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventWrite {
     pub id: EventId,
@@ -203,6 +222,18 @@ pub enum Conflict {
     /// A payment of the scope has a value that only one may have.
     #[error("another payment has this value, which must be unique")]
     LookupUsed,
+    /// Less than the payout's amount is available.
+    #[error("{available} is available for a payout")]
+    NotAvailable { available: Amount },
+    /// Another payout of the scope in this currency is open.
+    #[error("another payout in this currency is open")]
+    PayoutOpen,
+    /// The merchant's balance is negative.
+    #[error("the merchant's balance is negative: {balance_minor} in minor units")]
+    Overdrawn { balance_minor: i128 },
+    /// The merchant's balance does not cover a refund, even with the overdraft.
+    #[error("the merchant's balance and its overdraft do not cover the refund")]
+    OverdraftExceeded,
     /// The scope's webhook endpoint limit is reached.
     #[error("the webhook endpoint limit of {at_most} is reached")]
     TooManyEndpoints { at_most: usize },

@@ -53,6 +53,7 @@ pub(super) enum Effect {
     Endpoint,
     Delivery(String),
     Payment(String),
+    Payout(String),
 }
 
 /// The record that the body of a stored response is about, by the body's `id`; `None` if it has none.
@@ -65,6 +66,7 @@ pub(super) fn effect_of(body: &RawJson) -> Result<Option<Effect>, serde_json::Er
     Ok(id.map(|id| match id.split_once('_') {
         Some(("wh", _)) => Effect::Endpoint,
         Some(("del", _)) => Effect::Delivery(id),
+        Some(("po", _)) => Effect::Payout(id),
         _ => Effect::Payment(id),
     }))
 }
@@ -123,11 +125,13 @@ mod tests {
         let about = |body: &str| match effect_of(&RawJson::new(body).unwrap()).unwrap() {
             Some(Effect::Endpoint) => "an endpoint".to_owned(),
             Some(Effect::Delivery(id)) => format!("delivery {id}"),
+            Some(Effect::Payout(id)) => format!("payout {id}"),
             Some(Effect::Payment(id)) => format!("payment {id}"),
             None => "nothing".to_owned(),
         };
         assert_eq!(about(r#"{"id": "wh_1"}"#), "an endpoint");
         assert_eq!(about(r#"{"id": "del_1"}"#), "delivery del_1");
+        assert_eq!(about(r#"{"id": "po_1"}"#), "payout po_1");
         assert_eq!(about(r#"{"id": "pay_1"}"#), "payment pay_1");
         assert_eq!(about("{}"), "nothing");
     }

@@ -138,10 +138,12 @@ mod request_counts;
 use payments_core::{DeliveryId, Environment, Status};
 
 pub use backups::{BackedUp, Backups, Series};
-pub use change::{BookingWrite, Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, Write};
+pub use change::{
+    BookingWrite, Change, ClaimEnd, Committed, Conflict, EventWrite, NewResponse, PaymentWrite, PayoutWrite, Write,
+};
 pub use claim::{Claim, LEASE_SECONDS, Lease, Planned, Queue, Work};
 pub use error::{CommitError, Result, StoreError};
-pub use layout::{Checked, Finding, Snapshot, Store};
+pub use layout::{Checked, Finding, NextStatement, Snapshot, Store};
 pub use leases::Leases;
 pub use list_parts::{
     DeliveriesFrom, EventEntry, EventsFrom, PaymentSource, PaymentsFrom, TransactionEntry, TransactionsFrom,

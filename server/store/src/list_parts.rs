@@ -5,7 +5,7 @@
 use payments_core::{DeliveryId, EventId, EventKind, PaymentId, Status, Timestamp, TransactionId};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Lookup, MoneyMove};
+use crate::domain::{Lookup, MoneyMove, Subject};
 
 /// How far the times of neighbours in a list may be out of order.
 const COMMITTED_WITHIN_MILLIS: u32 = 60_000;
@@ -45,8 +45,6 @@ pub struct PaymentsFrom {
 pub struct EventEntry {
     pub id: EventId,
     pub kind: EventKind,
-    /// The payment that the event is about.
-    pub payment: PaymentId,
 }
 
 /// Where a part of the list of a scope's events begins.
@@ -63,7 +61,7 @@ pub enum EventsFrom {
 pub struct TransactionEntry {
     /// The booking's id; if it has an event, the event's with another prefix.
     pub id: TransactionId,
-    pub payment: PaymentId,
+    pub subject: Subject,
     pub money: MoneyMove,
     /// The merchant's balance after the transaction, in minor units of its currency.
     pub balance_minor: i128,

@@ -11,6 +11,15 @@ $$;
 -- The text of a JSON string.
 CREATE FUNCTION text_of(value json) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT value #>> '{}' $$;
 
+-- The payment, and the payout, that a record is about. Earlier versions wrote only payments.
+CREATE FUNCTION payment_of(record json) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN record #>> '{subject}' LIKE 'po\_%' THEN NULL
+        ELSE coalesce(record #>> '{subject}', record #>> '{payment}') END
+$$;
+CREATE FUNCTION payout_of(record json) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN record #>> '{subject}' LIKE 'po\_%' THEN record #>> '{subject}' END
+$$;
+
 CREATE VIEW payment WITH (security_barrier) AS SELECT
     text_of(p -> 'id') AS id,
     split_part(text_of(scope), '/', 1) AS developer,
@@ -86,17 +95,43 @@ COMMENT ON COLUMN dispute.reinstated IS 'What it has reinstated of that.';
 COMMENT ON COLUMN dispute.fee_returned IS 'The part of the fee that the merchant has back; null if disputes return none.';
 COMMENT ON COLUMN dispute.evidence_due_by IS 'When the evidence must be with the gateway.';
 
+CREATE VIEW payout WITH (security_barrier) AS SELECT
+    text_of(p -> 'id') AS id,
+    text_of(r #> '{scope,developer_id}') AS developer,
+    text_of(p -> 'environment') AS environment,
+    text_of(p -> 'amount')::numeric(20, 2) AS amount,
+    text_of(p -> 'currency') AS currency,
+    text_of(p -> 'status') AS status,
+    text_of(p #> '{destination,kind}') AS destination,
+    text_of(p #> '{destination,last4}') AS last4,
+    text_of(p #> '{statement,openingBalance}')::numeric(30, 2) AS opening_balance,
+    text_of(p #> '{statement,closingBalance}')::numeric(30, 2) AS closing_balance,
+    text_of(p -> 'reference') AS reference,
+    text_of(r -> 'batch') AS batch,
+    text_of(p -> 'createdAt')::timestamptz AS created_at,
+    text_of(p -> 'sentAt')::timestamptz AS sent_at,
+    text_of(p -> 'paidAt')::timestamptz AS paid_at,
+    text_of(p -> 'endedAt')::timestamptz AS ended_at
+FROM (SELECT r, r -> 'payout' AS p
+    FROM (SELECT json_of(body) -> 'record' AS r FROM record WHERE substring(key FROM 4 FOR 8) = '/payout/') r) r;
+COMMENT ON VIEW payout IS 'Payouts to merchants.';
+COMMENT ON COLUMN payout.status IS 'requested, approved, sending, unknown, paid, failed, cancelled or returned.';
+COMMENT ON COLUMN payout.destination IS 'bank_account or wallet.';
+COMMENT ON COLUMN payout.last4 IS 'The last four characters of its number.';
+COMMENT ON COLUMN payout.batch IS 'The batch in which the operator sent it.';
+
 CREATE VIEW event WITH (security_barrier) AS SELECT
     text_of(j -> 'id') AS id,
     text_of(j #> '{scope,developer_id}') AS developer,
     text_of(j #> '{scope,environment}') AS environment,
     text_of(j -> 'event') AS kind,
-    text_of(j -> 'payment') AS payment,
+    payment_of(j) AS payment,
+    payout_of(j) AS payout,
     text_of(j -> 'position')::bigint AS position,
     j -> 'pending' IS NOT NULL AS is_pending,
     text_of(j -> 'created_at')::timestamptz AS created_at
 FROM (SELECT json_of(body) AS j FROM record WHERE substring(key FROM 4 FOR 7) = '/event/') r;
-COMMENT ON VIEW event IS 'Events of payments.';
+COMMENT ON VIEW event IS 'Events of payments and payouts.';
 COMMENT ON COLUMN event.kind IS 'Such as payment.completed.';
 COMMENT ON COLUMN event.position IS 'Its place among the events of the developer and environment, from 0 on, without gaps.';
 COMMENT ON COLUMN event.is_pending IS 'Whether not all its deliveries are made.';
@@ -108,7 +143,8 @@ CREATE VIEW delivery WITH (security_barrier) AS SELECT
     text_of(d -> 'webhookId') AS endpoint,
     text_of(o -> 'event') AS event,
     text_of(d -> 'event') AS kind,
-    text_of(o -> 'payment') AS payment,
+    payment_of(o) AS payment,
+    payout_of(o) AS payout,
     text_of(d -> 'status') AS status,
     text_of(d -> 'attempts')::bigint AS attempts,
     text_of(d -> 'responseStatus')::int AS response_status,
@@ -129,7 +165,8 @@ CREATE VIEW transaction WITH (security_barrier) AS SELECT
     text_of(j #> '{scope,developer_id}') AS developer,
     text_of(j #> '{scope,environment}') AS environment,
     text_of(j #> '{money,booking,kind}') AS kind,
-    text_of(j -> 'payment') AS payment,
+    payment_of(j) AS payment,
+    payout_of(j) AS payout,
     text_of(j #> '{money,listed,position}')::bigint AS position,
     text_of(j #> '{money,currency}') AS currency,
     (text_of(j #> '{money,listed,amount}')::numeric / 100)::numeric(20, 2) AS amount,
@@ -142,11 +179,11 @@ CREATE VIEW transaction WITH (security_barrier) AS SELECT
 FROM (SELECT json_of(body) AS j FROM record
     WHERE substring(key FROM 4 FOR 7) = '/event/' OR substring(key FROM 4 FOR 9) = '/booking/') r
 WHERE j #> '{money,listed}' IS NOT NULL;
-COMMENT ON VIEW transaction IS 'What moved a merchant''s balance: paid payments, refunds, refunds that failed, disputes.';
+COMMENT ON VIEW transaction IS 'What moved a merchant''s balance: paid payments, refunds, refunds that failed, disputes, payouts.';
 COMMENT ON COLUMN transaction.id IS 'Its event, or its own id if it has none.';
-COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed, merchant_cost, dispute_withdrawn, dispute_reinstated.';
+COMMENT ON COLUMN transaction.kind IS 'paid, refunded, refund_failed, merchant_cost, dispute_withdrawn, dispute_reinstated, payout_requested, payout_failed, payout_paid_late, payout_returned.';
 COMMENT ON COLUMN transaction.position IS 'Its place among those of the developer and environment, from 0 on, without gaps.';
-COMMENT ON COLUMN transaction.amount IS 'The gross amount; negative for a refund and a dispute.';
+COMMENT ON COLUMN transaction.amount IS 'The gross amount; negative for a refund, a dispute and a payout.';
 COMMENT ON COLUMN transaction.fee IS 'What the platform keeps of it.';
 COMMENT ON COLUMN transaction.net IS 'What the merchant''s balance changes by.';
 COMMENT ON COLUMN transaction.balance_bdt IS 'The merchant''s balance after it.';

@@ -26,7 +26,8 @@ NOT_OURS = "code, pre, time, q[lang=en], [translate=no], #language, script, styl
 # Names that Bangla writes in Latin letters as well.
 LATIN = ["BDT", "USD", "HTTPS", "JSON", "CSV", "test.ping", "payment.created", "payment.completed",
          "payment.partially_refunded", "payment.refunded", "payment.refund_failed",
-         "payment.disputed", "payment.dispute_closed"]
+         "payment.disputed", "payment.dispute_closed", "payout.created", "payout.approved", "payout.paid",
+         "payout.failed", "payout.cancelled", "payout.returned"]
 
 
 def english(browser):
@@ -50,6 +51,10 @@ def test_the_whole_console_speaks_bangla(open_browser, shop, key, gone, width, d
     shop.api(f"/checkout/{payment['id']}/simulate", {"status": "completed"})
     shop.administer("disputes", "open", payment["id"], "--amount", "5", "--reference", "CB-1", "--reason", "never came",
                     "--evidence-due", "2030-01-01")
+    account = {"holder": HOSTILE, "bank": "010271234", "number": "1234567890123"}
+    shop.api("/payouts/destinations", {"currency": "BDT", "bankAccount": account}, key)
+    shop.api("/payouts/schedules", {"currency": "BDT", "interval": "weekly", "minimum": 5}, key)
+    shop.api("/payouts", {"currency": "BDT", "amount": 5}, key)
     unreachable = shop.api("/webhooks", {"url": "http://127.0.0.1:9/", "events": "*"}, key)[1]
     shop.api(f"/webhooks/{unreachable['id']}/test", method="POST", key=key)
     delivery = shop.api("/webhooks/deliveries", key=key)[1]["items"][0]
@@ -70,6 +75,7 @@ def test_the_whole_console_speaks_bangla(open_browser, shop, key, gone, width, d
         (f"payments/{payment['id']}", "পেমেন্ট পরিশোধ হয়েছে"), (f"payments/{payment['id']}x", "সার্ভার এটি গ্রহণ করেনি"),
         ("deliveries", "পৃষ্ঠা 1"), (f"deliveries?webhookId={endpoint['id']}&open={delivery['id']}", "এন্ডপয়েন্ট"),
         (f"deliveries?webhookId={unreachable['id']}", "পৃষ্ঠা 1"), ("webhooks", "এন্ডপয়েন্ট যোগ করুন"), ("balances", "টাকায় ব্যালেন্স"),
+        ("payouts", "প্রতি রবিবার"), ("payouts?edit=BDT&kind=wallet", "মোবাইল নম্বর"), ("payouts?edit=USD", "সুইফট কোড"),
         ("transactions", "CSV ডাউনলোড করুন"), ("requests", "গত সাত দিনে"), ("requests?failed=true", "ত্রুটি"), ("simulator", "ডেমো সেশন"),
     ]:
         browser.get(f"{shop.url}/dashboard#/{place}")

@@ -64,7 +64,8 @@ def test_an_empty_list_says_what_comes_and_how(browser, shop, workspace):
     sign_in(browser, shop, new_key(shop, workspace))
     for place, text in [("payments", "The guide to a first payment shows how"), ("deliveries", "Add an endpoint under Webhooks"),
                         ("transactions", "once a payment is paid"), ("requests?failed=", "in the last seven days"),
-                        ("webhooks", "An endpoint is a URL of your server")]:
+                        ("webhooks", "An endpoint is a URL of your server"),
+                        ("payouts", "to your bank account or wallet")]:
         browser.get(f"{shop.url}/dashboard#/{place}")
         reads(browser, text)
         if place == "payments":

@@ -118,6 +118,7 @@ fn a_mistyped_directory_does_not_get_a_new_store() {
         &["refunds", "list"],
         &["disputes", "list"],
         &["settlements", "list", "theirs"],
+        &["payouts", "list"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
         &["check"],

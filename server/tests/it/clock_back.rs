@@ -22,13 +22,13 @@ use crate::{
 const TEN_HOURS: i64 = 36_000;
 
 /// A clock that a test sets.
-struct Clock {
+pub(crate) struct Clock {
     directory: TempDir,
     shim: PathBuf,
 }
 
 impl Clock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let shim = directory.path().join("set_clock.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/set_clock.c");
@@ -45,16 +45,24 @@ impl Clock {
     }
 
     /// Sets the clock ahead of the true time by this many seconds.
-    fn set(&self, seconds: i64) {
+    pub(crate) fn set(&self, seconds: i64) {
         // Write once and in place, because the server has mapped the file.
         let file = fs::File::options().write(true).open(self.skew()).unwrap();
         file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
 
     /// Restarts a server with this clock.
-    fn govern(&self, live: &mut Live) {
-        let (shim, skew) = (self.shim.to_str().unwrap().to_owned(), self.skew().to_str().unwrap().to_owned());
-        live.server.restart_in(&[("LD_PRELOAD", &shim), ("CLOCK_SKEW", &skew)]);
+    pub(crate) fn govern(&self, live: &mut Live) {
+        let variables = self.variables();
+        live.server.restart_in(&variables.each_ref().map(|(name, value)| (*name, &**value)));
+    }
+
+    /// The variables of a process with this clock.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
+        [
+            ("LD_PRELOAD", self.shim.to_str().unwrap().to_owned()),
+            ("CLOCK_SKEW", self.skew().to_str().unwrap().to_owned()),
+        ]
     }
 }
 

@@ -132,6 +132,7 @@ async fn only_creating_a_workspace_begins_a_store_in_a_database() {
         &["refunds", "list"],
         &["disputes", "list"],
         &["settlements", "list", "theirs"],
+        &["payouts", "list"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
     ] {

@@ -112,6 +112,7 @@ impl<'d> Checker<'d> {
         }
         let kind = match headers["content-type"].to_str().unwrap() {
             "text/csv; charset=utf-8" => "text/csv",
+            "text/html; charset=utf-8" => "text/html",
             kind => kind,
         };
         let before = Self::described(self.before, id, &status).map(|described| (self.before, described));

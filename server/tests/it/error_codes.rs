@@ -1,5 +1,7 @@
 //! Every error code over real HTTP: a table of requests with their status, code and invalid fields.
 
+mod payouts;
+
 use std::{
     collections::BTreeSet,
     time::{Duration, SystemTime},
@@ -89,6 +91,7 @@ async fn every_error_code_has_a_request_that_returns_it() {
     states(table, &live).await;
     webhooks(table, &live.server).await;
     gateways(table, &live).await;
+    payouts::rows(table, &live).await;
     a_key_in_progress(table).await;
     other_servers(table).await;
     table.body(&slow.await.unwrap(), 408, "request_timeout", &[]);

@@ -67,6 +67,8 @@ mod page;
 mod parameters;
 mod pasted;
 mod pay;
+mod payout_statement;
+mod payouts;
 mod postgresql_page;
 mod power_loss;
 mod quiet_ends;

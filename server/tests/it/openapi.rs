@@ -10,7 +10,7 @@ use crate::{
     live::Live,
     reference_examples::EXAMPLES,
     routes::routes,
-    server::{SANDBOX_KEY, Server, payment_of},
+    server::{SANDBOX_KEY, Server, eventually, payment_of},
 };
 
 const METHODS: [Method; 7] =
@@ -64,6 +64,27 @@ async fn refuse_on_every_route(d: &mut Checker<'_>, server: &Server) {
             }
         }
     }
+}
+
+/// What the examples do not show of payouts. The sandbox's bank acts within seconds.
+async fn payouts(d: &mut Checker<'_>, live: &Live) {
+    let test = |path: &str| live.server.request(Method::POST, path);
+    let real = |path: &str| live.request(Method::POST, path);
+    let wallet = json!({"holder": "Karim", "provider": "bkash", "number": "01770618575"});
+    let wallet = json!({"currency": "BDT", "wallet": wallet});
+    d.check("setPayoutDestination", 404, real("/payouts/destinations").json(&wallet)).await;
+    let daily = json!({"currency": "BDT", "interval": "daily"});
+    d.check("setPayoutSchedule", 409, real("/payouts/schedules").json(&daily)).await;
+    d.check("createPayout", 409, real("/payouts").json(&json!({"currency": "BDT"}))).await;
+    d.check("setPayoutDestination", 200, test("/payouts/destinations").json(&wallet)).await;
+    let one = json!({"currency": "BDT", "amount": 1});
+    let made = d.check("createPayout", 201, test("/payouts").header("idempotency-key", "po-1").json(&one)).await;
+    let two = json!({"currency": "BDT", "amount": 2});
+    d.check("createPayout", 422, test("/payouts").header("idempotency-key", "po-1").json(&two)).await;
+    let path = format!("/payouts/{}", made["id"].as_str().unwrap());
+    eventually("the payout", async || (live.server.get(&path).await["status"] == "paid").then_some(())).await;
+    d.check("cancelPayout", 409, test(&format!("{path}/cancel"))).await;
+    d.check("listPayouts", 404, live.server.request(Method::GET, "/payouts?after=po_0")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,6 +165,8 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let of_live = |path: &str| live.request(Method::GET, path);
     let transactions = d.check("listTransactions", 200, of_live("/account/transactions?limit=3")).await;
     assert_eq!(transactions["items"].as_array().unwrap().len(), 3);
+
+    payouts(d, &live).await;
 
     // Webhooks.
     let hooks = || keyed(post.clone(), "/webhooks");

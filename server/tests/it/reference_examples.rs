@@ -60,8 +60,8 @@ impl Recorder {
         let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
         Checker::new(&self.document, &self.before).answered(name, status.as_u16(), &headers, &answer);
         example["status"] = status.as_u16().into();
-        // The example of this operation would be the document itself.
-        if name != "retrieveDescription" {
+        // The document itself, and a page with dates in words.
+        if !["retrieveDescription", "retrievePayoutStatement"].contains(&name) {
             example["answer"] = answer.clone();
         }
         self.examples.insert(name.to_owned(), example);
@@ -76,6 +76,13 @@ impl Recorder {
             let dated = answer.replace(today, "2026-03-01").replace(&format!(">{label}<"), ">1 Mar<");
             self.examples[name]["answer"] = serde_json::from_str(&dated).unwrap();
         }
+    }
+
+    /// Replaces the next Sunday, on which payouts are due, by the one after the first of March.
+    fn next_sunday(&mut self) {
+        let sunday = Value::from("2026-03-07T18:00:00.000Z");
+        self.examples["setPayoutSchedule"]["answer"]["schedule"]["nextAt"] = sunday.clone();
+        self.examples["listPayoutDestinations"]["answer"][0]["schedule"]["nextAt"] = sunday;
     }
 }
 
@@ -127,6 +134,22 @@ async fn record() -> String {
     recorder.call("listKeys", none()).await;
     recorder.call("listTransactions", Call { query: "?currency=BDT&limit=2", ..none() }).await;
     recorder.call("downloadTransactions", Call { query: "?currency=BDT&limit=2", ..none() }).await;
+    let account = json!({"holder": "Karim Stores", "bank": "010271234", "number": "1234567890123"});
+    let destination = Some(json!({"currency": "BDT", "bankAccount": account}));
+    recorder.call("setPayoutDestination", Call { body: destination, ..none() }).await;
+    let weekly = Some(json!({"currency": "BDT", "interval": "weekly", "minimum": 500}));
+    recorder.call("setPayoutSchedule", Call { body: weekly, ..none() }).await;
+    recorder.call("listPayoutDestinations", none()).await;
+    recorder.next_sunday();
+    let half = Some(json!({"amount": 500, "currency": "BDT"}));
+    let call = Call { idempotency_key: Some("payout-2026-11-27"), body: half, ..none() };
+    let payout = id_of(&recorder.call("createPayout", call).await);
+    recorder.call("cancelPayout", Call { id: &payout, ..none() }).await;
+    recorder.call("retrievePayout", Call { id: &payout, ..none() }).await;
+    recorder.call("listPayouts", Call { query: "?limit=1", ..none() }).await;
+    recorder.call("retrievePayoutStatement", Call { id: &payout, query: "?language=en", ..none() }).await;
+    recorder.call("listPayoutTransactions", Call { id: &payout, query: "?limit=2", ..none() }).await;
+    recorder.call("downloadPayoutTransactions", Call { id: &payout, query: "?limit=2", ..none() }).await;
     let refused = recorder.live.server.request(Method::POST, "/payments").json(&json!({"amount": 0}));
     assert_eq!(refused.send().await.unwrap().status(), StatusCode::BAD_REQUEST);
     eventually("the refused request to be logged", async || {

@@ -10,11 +10,13 @@ use crate::{
     server::{Server, eventually, payment_of},
 };
 
-const SCOPES: [&str; 7] = [
+const SCOPES: [&str; 9] = [
     "payments:read",
     "payments:write",
     "refunds:write",
     "account:read",
+    "payouts:read",
+    "payouts:write",
     "webhooks:read",
     "webhooks:write",
     "sandbox:write",

@@ -8,7 +8,7 @@ use crate::{document::operations, server::Server};
 /// Operation, scopes that its key needs (none: it needs no key), a body that it accepts, a body or a query that it refuses.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const ROWS: [Row; 34] = [
+const ROWS: [Row; 44] = [
     ("createPayment", "payments:write", PAYMENT, r#"{"amount": -1}"#),
     ("listPayments", "payments:read", "", "?page=0"),
     ("retrievePayment", "payments:read", "", ""),
@@ -23,6 +23,16 @@ const ROWS: [Row; 34] = [
     ("listKeys", "account:read", "", ""),
     ("listTransactions", "account:read,payments:read", "", "?limit=0"),
     ("downloadTransactions", "account:read,payments:read", "", "?limit=0"),
+    ("listPayouts", "payouts:read", "", "?limit=0"),
+    ("createPayout", "payouts:write", r#"{"currency": "BDT"}"#, r#"{"currency": "BDT", "amount": null}"#),
+    ("listPayoutDestinations", "payouts:read", "", ""),
+    ("setPayoutDestination", "payouts:write", DESTINATION, r#"{"currency": "BDT"}"#),
+    ("setPayoutSchedule", "payouts:write", r#"{"currency": "BDT", "interval": "daily"}"#, r#"{"currency": "BDT"}"#),
+    ("retrievePayout", "payouts:read", "", ""),
+    ("cancelPayout", "payouts:write", "", "?now=true"),
+    ("retrievePayoutStatement", "payouts:read,payments:read", "", "?lang=en"),
+    ("listPayoutTransactions", "payouts:read,payments:read", "", "?limit=0"),
+    ("downloadPayoutTransactions", "payouts:read,payments:read", "", "?limit=0"),
     ("listEvents", "payments:read", "", "?limit=0"),
     ("retrieveEvent", "payments:read", "", ""),
     ("listRequests", "account:read", "", "?before=x"),
@@ -45,6 +55,8 @@ const ROWS: [Row; 34] = [
     ("retrieveDescription", "", "", ""),
 ];
 
+const DESTINATION: &str =
+    r#"{"currency": "BDT", "wallet": {"holder": "Karim", "provider": "bkash", "number": "01712345678"}}"#;
 const PAYMENT: &str =
     r#"{"amount": 5, "success_url": "https://shop.example/paid", "cancel_url": "https://shop.example/cart"}"#;
 
@@ -84,7 +96,7 @@ impl Route<'_> {
 
     /// The prefix of the ids that the path takes.
     pub(crate) fn kind_of_id(&self) -> Option<&'static str> {
-        let kinds = [("/webhooks/deliveries/", "del"), ("/webhooks/", "wh"), ("/events/", "evt")];
+        let kinds = [("/payouts/", "po"), ("/webhooks/deliveries/", "del"), ("/webhooks/", "wh"), ("/events/", "evt")];
         let kinds = kinds.into_iter().chain([("/payments/", "pay"), ("/checkout/", "pay")]);
         let (before, _) = self.path.split_once("{id}")?;
         Some(kinds.into_iter().find(|(end, _)| before.ends_with(end)).unwrap_or_else(|| panic!("{}", self.path)).1)

@@ -92,8 +92,9 @@ async fn each_posting_is_listed_with_the_balance_after_it(engine: Engine) {
     assert_eq!(table.headers()["content-type"], "text/csv; charset=utf-8");
     assert_eq!(table.headers().get("x-next-after"), None);
     let row =
-        |it: &Transaction| format!("{},{},{tea},{},{},BDT,{}\n", it.id, it.created_at, it.kind, it.amount, it.balance);
-    let rows = "id,createdAt,paymentId,kind,amount,currency,balance\n".to_owned() + &row(&found[4]) + &row(&found[5]);
+        |it: &Transaction| format!("{},{},{tea},{},{},BDT,{},\n", it.id, it.created_at, it.kind, it.amount, it.balance);
+    let rows =
+        "id,createdAt,paymentId,kind,amount,currency,balance,payoutId\n".to_owned() + &row(&found[4]) + &row(&found[5]);
     assert_eq!(table.text().await.unwrap(), rows);
     let table = live.request(Method::GET, "/account/transactions.csv?limit=2").send().await.unwrap();
     assert_eq!(table.headers()["x-next-after"], found[1].id.as_str());

@@ -8,6 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    document,
     receiver::{Receiver, Reply},
     server::{Server, payment_of},
 };
@@ -90,6 +91,25 @@ async fn a_test_event_of_any_kind_is_an_example_marked_as_a_test() {
     assert_eq!(unknown.send().await.unwrap().status(), StatusCode::BAD_REQUEST);
     assert_eq!((server.get("/payments").await["total"].clone(), receiver.received().len()), (json!(0), 4));
     server.run(&["check"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_event_of_a_payout_has_an_example_payout() {
+    let server = Server::start();
+    let receiver = Receiver::ok().await;
+    receiver.subscribe(&server.client()).await;
+    let id = server.client().webhooks().list().await.unwrap().remove(0).id;
+    let (document, schema) = (document::closed(), json!({"$ref": "#/components/schemas/Payout"}));
+    let kinds: Vec<_> = EventKind::KNOWN.iter().filter(|kind| kind.as_str().starts_with("payout.")).collect();
+    for (nth, kind) in kinds.iter().enumerate() {
+        server.client().webhooks().test_event(&id, (*kind).clone()).await.unwrap().unwrap();
+        let event: Value = serde_json::from_slice(&receiver.received()[nth].body).unwrap();
+        document::fits(&document, &schema, &event["data"]).unwrap();
+        let status = kind.as_str().replace("payout.", "").replace("created", "requested");
+        assert_eq!((&event["event"], &event["data"]["status"]), (&json!(kind.as_str()), &json!(status)));
+    }
+    assert_eq!(kinds.len(), 6);
+    assert_eq!(server.get("/payouts").await["items"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

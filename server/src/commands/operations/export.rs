@@ -5,14 +5,16 @@ use std::{
     ops::{Bound, RangeBounds},
 };
 
-use payments_core::{Amount, Delivery, Environment, Payment, Posting, Refund, Timestamp, text::is_hidden};
+use payments_core::{
+    Amount, Currency, Delivery, DeveloperId, Environment, Payment, Posting, Refund, Timestamp, text::is_hidden,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{open::with_snapshot, progress};
 use crate::{
     cli::{CommandError, ExportArgs, ExportFormat, ExportedRecords},
-    domain::{Session, SettledRow},
+    domain::{PayoutRecord, Session, SettledRow},
     log::terminal,
     store::Snapshot,
 };
@@ -46,7 +48,7 @@ fn is_broken_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
 
 /// Writes each record as a line of JSON, as the API returns it, or as a row of a CSV table. On a terminal, escapes control
 /// characters.
-struct Rows<W: Write> {
+pub(in crate::commands) struct Rows<W: Write> {
     out: Format<W>,
     is_terminal: bool,
 }
@@ -58,7 +60,7 @@ enum Format<W: Write> {
 
 impl<W: Write> Rows<W> {
     /// Begins a CSV table with its columns, even if no rows follow.
-    fn new(format: ExportFormat, out: W, columns: &[&str]) -> Result<Self, CommandError> {
+    pub(in crate::commands) fn new(format: ExportFormat, out: W, columns: &[&str]) -> Result<Self, CommandError> {
         let out = match format {
             ExportFormat::Jsonl => Format::JsonLines(out),
             ExportFormat::Csv => {
@@ -97,11 +99,15 @@ impl<W: Write> Rows<W> {
     }
 
     /// The same for a record that has only the table's cells.
-    fn write_cells<const N: usize>(&mut self, names: &[&str], cells: [Value; N]) -> Result<(), CommandError> {
+    pub(in crate::commands) fn write_cells<const N: usize>(
+        &mut self,
+        names: &[&str],
+        cells: [Value; N],
+    ) -> Result<(), CommandError> {
         self.write(&record_of(names, &cells), || cells)
     }
 
-    fn flush(self) -> Result<(), CommandError> {
+    pub(in crate::commands) fn flush(self) -> Result<(), CommandError> {
         match self.out {
             Format::JsonLines(mut out) => Ok(out.flush()?),
             Format::Csv(mut table) => Ok(table.flush()?),
@@ -151,11 +157,21 @@ fn write_records(
                     }
                 }
             }
+            for booked in store.each_payout_with_bookings() {
+                let (PayoutRecord { scope, payout, .. }, bookings) = booked?;
+                let of = (Some(&scope.developer_id), payout.environment, payout.currency);
+                for (at, booking) in bookings.into_iter().filter(|(at, _)| period.contains(at)) {
+                    for posting in booking.postings() {
+                        rows.write_cells(&names(&POSTINGS), posting_without_payment(of, &posting, at))?;
+                    }
+                }
+            }
             for row in each_settled_row(store) {
                 let row = row?;
+                let of = (None, Environment::Live, row.row.currency);
                 for (at, booking) in row.bookings().filter(|(at, _)| period.contains(at)) {
                     for posting in booking.postings() {
-                        rows.write_cells(&names(&POSTINGS), posting_of_row(&row, &posting, at))?;
+                        rows.write_cells(&names(&POSTINGS), posting_without_payment(of, &posting, at))?;
                     }
                 }
             }
@@ -261,19 +277,22 @@ const POSTINGS: [OfPosting; 8] = [
     ("currency", |payment, _, _| json!(payment.currency)),
 ];
 
-/// The cells of a posting of a row that is not its payment's.
-fn posting_of_row(row: &SettledRow, posting: &Posting, at: Timestamp) -> [Value; 8] {
+/// The cells of a posting of a payout, or of a row that is not its payment's.
+fn posting_without_payment(
+    (developer, environment, currency): (Option<&DeveloperId>, Environment, Currency),
+    posting: &Posting,
+    at: Timestamp,
+) -> [Value; 8] {
     let (account, minor) = (posting.account.as_str(), posting.minor);
-    let environment = Environment::Live;
     [
         json!(at),
         Value::Null,
-        Value::Null,
+        json!(developer),
         json!(environment),
         json!(account),
         json!(signed(minor)),
         json!(minor),
-        json!(row.row.currency),
+        json!(currency),
     ]
 }
 

@@ -13,7 +13,7 @@ mod settlement_report;
 pub use check::check;
 pub use doctor::doctor;
 pub use export::export;
-pub(super) use export::{settled_row, signed};
+pub(super) use export::{Rows, settled_row, signed};
 pub use migrate::migrate;
 pub use open::remove_abandoned_copies;
 pub use restore::restore;

@@ -12,6 +12,7 @@ use std::{
 use serde_json::json;
 
 use self::statement::Statement;
+pub(super) use self::statement::csv_error;
 use super::{admin::Connection, operations};
 use crate::{
     cli::{Admin, CommandError, SettlementList, SettlementsCommand, StatementColumns},

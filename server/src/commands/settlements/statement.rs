@@ -174,7 +174,7 @@ impl Fault {
     }
 }
 
-fn csv_error(error: &csv::Error) -> String {
+pub(in crate::commands) fn csv_error(error: &csv::Error) -> String {
     let line = error.position().map_or(1, csv::Position::line);
     match error.kind() {
         ErrorKind::UnequalLengths { expected_len, len, .. } => {

@@ -22,10 +22,13 @@ use super::{Reply, post, read};
 use crate::{
     ambient::Ambient,
     domain::StoredToken,
-    gateway::{call::GatewayClient, credentials::BkashCredentials, error::GatewayError, sealed},
+    gateway::{call::GatewayClient, credentials::BkashCredentials, error::GatewayError},
+    sealed,
     store::{Change, CommitError, Conflict, Store, Write},
 };
 
+/// What tokens are encrypted for.
+const PURPOSE: &str = "gateway token";
 /// The record's name in the store. Every account but the first appends its own name.
 const NAME: &str = "bkash";
 /// A token is renewed in minute 50 of its hour.
@@ -244,7 +247,7 @@ impl Tokens {
 
     /// Stores a token. If the store fails, remembers the token until the store works.
     async fn keep(&self, granted: Granted, renewal: &mut Renewal) {
-        let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, token, &*self.ambient);
+        let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, PURPOSE, token, &*self.ambient);
         for _ in 0..MAX_SAVES {
             let Ok((name, mut record)) = self.record(self.ambient.now()).await else { break };
             if record.expires_at.is_some_and(|end| end > granted.expires_at) {
@@ -296,7 +299,7 @@ impl Tokens {
     }
 
     fn open(&self, stored: Option<&[u8]>) -> Option<SecretString> {
-        sealed::open(&self.credentials.app_secret, stored?)
+        sealed::open(&self.credentials.app_secret, PURPOSE, stored?)
     }
 }
 

@@ -1,6 +1,6 @@
-//! How the checkout page writes amounts, times, hosts and phone numbers.
+//! How the pages write amounts, times, hosts and phone numbers.
 
-use payments_core::{Amount, CheckoutSession, Currency, MobileNumber, Timestamp};
+use payments_core::{Amount, Balance, CheckoutSession, Currency, MobileNumber, Timestamp};
 use url::Url;
 
 use super::words;
@@ -20,22 +20,35 @@ pub(super) fn known_phone(session: &CheckoutSession) -> String {
     number.map(|number| number.as_str().to_owned()).unwrap_or_default()
 }
 
-/// Formats a time in words, to the minute: in Dhaka's time zone for taka, which is UTC+6 all year, in UTC for dollars.
-pub(super) fn moment(time: Timestamp, currency: Currency, language: Language) -> String {
-    let (hours, zone) = match currency {
-        Currency::Bdt => (6, words::DHAKA),
-        Currency::Usd => (0, words::UTC),
+/// Formats a time in words, to the minute, with its [`zone`].
+pub(in crate::http) fn moment(time: Timestamp, currency: Currency, language: Language) -> String {
+    format!("{} ({})", minute(time, currency, language), zone(currency, language))
+}
+
+/// The name of a currency's time zone: Dhaka's for taka, which is UTC+6 all year, UTC for dollars.
+pub(in crate::http) fn zone(currency: Currency, language: Language) -> &'static str {
+    language.say(match currency {
+        Currency::Bdt => words::DHAKA,
+        Currency::Usd => words::UTC,
+    })
+}
+
+/// Formats a time in words, to the minute, in the currency's time zone.
+pub(in crate::http) fn minute(time: Timestamp, currency: Currency, language: Language) -> String {
+    let hours = match currency {
+        Currency::Bdt => 6,
+        Currency::Usd => 0,
     };
     let text = time.plus_seconds(hours * 60 * 60).to_string();
     let number = |part: std::ops::Range<usize>| text.get(part).unwrap_or_default();
     let month = number(5..7).parse::<usize>().ok().and_then(|month| month.checked_sub(1));
     let month = month.and_then(|month| language.say(words::MONTHS).split(' ').nth(month)).unwrap_or_default();
     let (day, year, minute) = (number(8..10).trim_start_matches('0'), number(0..4), number(11..16));
-    format!("{} ({})", digits(format!("{day} {month} {year}, {minute}"), language), language.say(zone))
+    digits(format!("{day} {month} {year}, {minute}"), language)
 }
 
 /// Writes a number, or a text with numbers, in the digits of a language.
-pub(super) fn digits(number: impl ToString, language: Language) -> String {
+pub(in crate::http) fn digits(number: impl ToString, language: Language) -> String {
     let text = number.to_string();
     let in_bangla =
         |char: char| char.to_digit(10).and_then(|digit| char::from_u32(u32::from('০') + digit)).unwrap_or(char);
@@ -47,6 +60,12 @@ pub(super) fn digits(number: impl ToString, language: Language) -> String {
 
 /// Formats an amount: ৳1,250.00 or $12.50; in Bangla ৳১২,৩৪,৫৬৭.০০, with a comma after every two digits above the thousands.
 pub(super) fn money(amount: Amount, currency: Currency, language: Language) -> String {
+    signed(Balance::from_minor(amount.as_minor().into()), currency, language)
+}
+
+/// The same of a balance, with a minus before one that is negative.
+pub(in crate::http) fn signed(balance: Balance, currency: Currency, language: Language) -> String {
+    let (minus, minor) = (if balance.as_minor() < 0 { "−" } else { "" }, balance.as_minor().unsigned_abs());
     let sign = match currency {
         Currency::Bdt => '৳',
         Currency::Usd => '$',
@@ -55,12 +74,12 @@ pub(super) fn money(amount: Amount, currency: Currency, language: Language) -> S
         Language::English => 3,
         Language::Bangla => 2,
     };
-    let mut whole = (amount.as_minor() / 100).to_string();
+    let mut whole = (minor / 100).to_string();
     let last_group = whole.len().saturating_sub(3);
     for comma in (1..=last_group).rev().step_by(group) {
         whole.insert(comma, ',');
     }
-    digits(format!("{sign}{whole}.{:02}", amount.as_minor() % 100), language)
+    digits(format!("{minus}{sign}{whole}.{:02}", minor % 100), language)
 }
 
 #[cfg(test)]
@@ -80,6 +99,7 @@ mod tests {
             assert_eq!(money(text.parse().unwrap(), currency, Language::English), english);
             assert_eq!(money(text.parse().unwrap(), currency, Language::Bangla), bangla);
         }
+        assert_eq!(signed(Balance::from_minor(-5), Currency::Bdt, Language::English), "−৳0.05");
     }
 
     #[test]

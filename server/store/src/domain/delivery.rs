@@ -1,12 +1,12 @@
 //! Deliveries to webhook endpoints.
 
 use payments_core::{
-    Delivery, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, PaymentId, RawJson, Timestamp, WebhookId,
+    Delivery, DeliveryId, DeliveryStatus, Environment, EventId, EventKind, RawJson, Timestamp, WebhookId,
     aliased::{Brief, UnknownFields},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Scope, is_first};
+use super::{Scope, Subject, is_first};
 
 /// A delivery with its environment and its event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -14,9 +14,9 @@ pub struct Outgoing {
     #[serde(default, skip_serializing_if = "is_first")]
     pub version: u64,
     pub environment: Environment,
-    /// The payment that the event is about. `None` for a ping and for a delivery that an older server stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payment: Option<PaymentId>,
+    /// What the event is about. `None` for a ping and for a delivery that an older server stored.
+    #[serde(default, alias = "payment", skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
     /// The event that holds the payload. If `None`, the delivery's own record holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<EventId>,
@@ -49,7 +49,7 @@ impl Outgoing {
         Self {
             version: 0,
             environment: scope.environment,
-            payment: None,
+            subject: None,
             event: None,
             resend_of: None,
             resent_as: None,
@@ -87,8 +87,8 @@ impl Outgoing {
         }
         let Delivery { webhook_id, event, payload, .. } = &self.delivery;
         let again = Self::new(id, &self.scope(), webhook_id, event, payload.clone(), created_at);
-        let (payment, event) = (self.payment.clone(), self.event.clone());
-        Some(Self { payment, event, resend_of: Some(self.delivery.id.clone()), ..again })
+        let (subject, event) = (self.subject.clone(), self.event.clone());
+        Some(Self { subject, event, resend_of: Some(self.delivery.id.clone()), ..again })
     }
 
     pub fn scope(&self) -> Scope {
@@ -156,12 +156,12 @@ mod tests {
         let envelope = RawJson::new(r#"{"id":"evt_1","data":{"id":"pay_1","amount":1.10}}"#).unwrap();
         let endpoint = "wh_1".parse().unwrap();
         let new = Outgoing::new(id(1), &scope, &endpoint, &EventKind::PaymentCreated, envelope.clone(), at(1));
-        let mut ended = Outgoing { payment: "pay_1".parse().ok(), event: "evt_1".parse().ok(), ..new };
+        let mut ended = Outgoing { subject: "pay_1".parse().ok(), event: "evt_1".parse().ok(), ..new };
         ended.delivery.status = DeliveryStatus::Failed;
         ended.delivery.attempts = 1;
 
         let again = ended.again(id(2), at(2)).unwrap();
-        assert_eq!((&again.payment, &again.event), (&ended.payment, &ended.event));
+        assert_eq!((&again.subject, &again.event), (&ended.subject, &ended.event));
         assert_eq!(again.resend_of, Some(id(1)));
         assert_eq!((&again.delivery.payload, &again.delivery.webhook_id), (&envelope, &endpoint));
         assert_eq!((&again.delivery.id, again.delivery.created_at), (&id(2), at(2)));

@@ -1,10 +1,10 @@
 //! Fan-out: makes one delivery per subscribed endpoint out of an event.
 
 use payments_core::{
-    AppId, DeliveryId, Envelope, EventId, EventKind, PaymentId, RANDOM_BYTES, RawJson, Timestamp, WebhookId,
+    AppId, DeliveryId, Envelope, EventId, EventKind, PayoutId, RANDOM_BYTES, RawJson, Timestamp, WebhookId,
 };
 
-use super::{Endpoint, Outgoing, Scope, Session};
+use super::{Endpoint, Outgoing, Scope, Session, Subject};
 
 /// An event whose fan-out is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct PendingEvent {
     pub created_at: Timestamp,
     /// The request body of every delivery of this event.
     pub envelope: RawJson,
-    pub payment: PaymentId,
+    pub subject: Subject,
     /// The app that created the payment.
     pub app_id: Option<AppId>,
     pub scope: Scope,
@@ -23,7 +23,7 @@ pub struct PendingEvent {
 }
 
 impl PendingEvent {
-    pub fn new(
+    pub fn of_payment(
         session: &Session,
         id: EventId,
         kind: EventKind,
@@ -31,8 +31,22 @@ impl PendingEvent {
         data: &RawJson,
     ) -> Result<Self, serde_json::Error> {
         let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at, data })?;
-        let (payment, app_id) = (session.payment.id.clone(), session.payment.app_id.clone());
-        Ok(Self { id, kind, created_at, envelope, payment, app_id, scope: session.scope(), after: None })
+        let (subject, app_id) = (session.payment.id.clone().into(), session.payment.app_id.clone());
+        Ok(Self { id, kind, created_at, envelope, subject, app_id, scope: session.scope(), after: None })
+    }
+}
+
+impl PendingEvent {
+    pub fn of_payout(
+        payout: PayoutId,
+        scope: Scope,
+        id: EventId,
+        kind: EventKind,
+        created_at: Timestamp,
+        data: &RawJson,
+    ) -> Result<Self, serde_json::Error> {
+        let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at, data })?;
+        Ok(Self { id, kind, created_at, envelope, subject: Subject::Payout(payout), app_id: None, scope, after: None })
     }
 }
 
@@ -47,7 +61,7 @@ pub fn fan_out(
         let id = DeliveryId::new(event.scope.developer_id.slot(), event.created_at, random());
         let (endpoint, envelope) = (&endpoint.endpoint.id, event.envelope.clone());
         let delivery = Outgoing::new(id, &event.scope, endpoint, &event.kind, envelope, event.created_at);
-        Outgoing { payment: Some(event.payment.clone()), event: Some(event.id.clone()), ..delivery }
+        Outgoing { subject: Some(event.subject.clone()), event: Some(event.id.clone()), ..delivery }
     };
     subscribed.map(delivery).collect()
 }
@@ -115,7 +129,7 @@ mod tests {
             kind: EventKind::PaymentCreated,
             created_at: at,
             envelope: RawJson::new("{}").unwrap(),
-            payment: "pay_1".parse().unwrap(),
+            subject: "pay_1".parse().unwrap(),
             app_id: None,
             scope: Scope { developer_id: "dev_1".parse().unwrap(), environment: payments_core::Environment::Test },
             after: None,
@@ -128,7 +142,7 @@ mod tests {
         });
         let [made] = &made[..] else { panic!("{made:?}") };
         assert_eq!(made.delivery.id, DeliveryId::new(payments_core::Slot::FIRST, at, [1; RANDOM_BYTES]));
-        assert_eq!((&made.payment, &made.event), (&Some(event.payment), &Some(event.id)));
+        assert_eq!((&made.subject, &made.event), (&Some(event.subject), &Some(event.id)));
         assert_eq!((&made.delivery.created_at, made.delivery.attempts), (&at, 0));
     }
 

@@ -18,6 +18,7 @@ mod lookup;
 mod merchant;
 mod money_move;
 mod moves;
+mod payout;
 mod permission;
 mod request_log;
 mod retries;
@@ -26,6 +27,7 @@ mod samples;
 mod session;
 mod settlements;
 mod slug;
+mod subject;
 
 pub use activity::DayTotals;
 pub use app::App;
@@ -47,6 +49,10 @@ pub use lookup::{Lookup, LookupKind, lookups, lookups_of};
 pub use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
 pub use money_move::{BothBalances, MoneyMove, moves_money};
 pub use moves::{Move, kind_of};
+pub use payout::{
+    Actor, Destination, Funds, PayoutCondition, PayoutRecord, PayoutRules, closing_balance, held_day, is_held,
+    may_approve,
+};
 pub use permission::Permission;
 pub use request_log::{LogPart, PART, Place};
 pub use retries::{after_attempt, delivery_faults, endpoint_faults};
@@ -55,6 +61,7 @@ pub use samples::{attempt as new_attempt, session as new_session};
 pub use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session};
 pub use settlements::{MAX_SETTLED, PaymentRow, RowKind, SettledRow, StatementRow};
 pub use slug::unused_slug;
+pub use subject::Subject;
 
 /// Stores a value as its text.
 macro_rules! stored_as_text {

@@ -16,18 +16,24 @@ pub enum Permission {
     WebhooksRead,
     /// Create, change, test and remove webhook endpoints, see their secrets, and resend deliveries.
     WebhooksWrite,
+    /// List payouts, and where and when they go.
+    PayoutsRead,
+    /// Request and cancel payouts, and set where and when they go.
+    PayoutsWrite,
     /// Move the time of the workspace's sandbox, and empty the sandbox with its endpoints.
     SandboxWrite,
 }
 
 impl Permission {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::PaymentsRead,
         Self::PaymentsWrite,
         Self::RefundsWrite,
         Self::AccountRead,
         Self::WebhooksRead,
         Self::WebhooksWrite,
+        Self::PayoutsRead,
+        Self::PayoutsWrite,
         Self::SandboxWrite,
     ];
     /// The permissions that a key of only one app may have. The others are about the whole workspace.
@@ -41,6 +47,8 @@ impl Permission {
             Self::AccountRead => "account:read",
             Self::WebhooksRead => "webhooks:read",
             Self::WebhooksWrite => "webhooks:write",
+            Self::PayoutsRead => "payouts:read",
+            Self::PayoutsWrite => "payouts:write",
             Self::SandboxWrite => "sandbox:write",
         }
     }
@@ -50,7 +58,9 @@ impl Permission {
         self == needed
             || matches!(
                 (self, needed),
-                (Self::PaymentsWrite, Self::PaymentsRead) | (Self::WebhooksWrite, Self::WebhooksRead)
+                (Self::PaymentsWrite, Self::PaymentsRead)
+                    | (Self::WebhooksWrite, Self::WebhooksRead)
+                    | (Self::PayoutsWrite, Self::PayoutsRead)
             )
     }
 }
@@ -86,7 +96,10 @@ mod tests {
             let granted: Vec<_> = Permission::ALL.into_iter().filter(|needed| permission.grants(*needed)).collect();
             let resource = permission.as_str().split_once(':').unwrap().0;
             assert!(granted.iter().all(|needed| needed.as_str().starts_with(resource)), "{granted:?}");
-            assert_eq!(granted.len() == 2, matches!(permission.as_str(), "payments:write" | "webhooks:write"));
+            assert_eq!(
+                granted.len() == 2,
+                matches!(permission.as_str(), "payments:write" | "webhooks:write" | "payouts:write")
+            );
         }
         let error = "payments".parse::<Permission>().unwrap_err().to_string();
         assert!(error.starts_with("it must be one of payments:read, "), "{error}");

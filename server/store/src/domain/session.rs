@@ -102,6 +102,14 @@ impl Session {
         if self.ended_attempts.is_empty() { Cause::SessionEnded } else { Cause::GatewayFailed }
     }
 
+    /// What the refund that the server asks the gateway for will take from the merchant, in minor units.
+    pub fn refund_under_way(&self) -> Option<i128> {
+        let pending = self.pending_refund.as_ref()?;
+        let amount = pending.amount.unwrap_or(self.payment.amount_not_refunded());
+        let fee = payments_core::ledger::fee_returned_with(&self.payment, amount);
+        Some(i128::from(amount.as_minor()) - i128::from(fee.as_minor()))
+    }
+
     /// The refunds that need manual settlement, oldest first.
     pub fn unsettled_refunds(&self) -> impl Iterator<Item = &Refund> {
         self.payment.refunds.iter().filter(|refund| refund.status == RefundStatus::PendingSettlement)

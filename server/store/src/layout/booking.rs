@@ -1,7 +1,7 @@
 //! The record of a booking without an event, and the entries of every booking.
 
 use payments_core::{
-    Booking, BookingKind, Currency, Environment, EventId, LedgerAccount, PaymentId, Posting, Timestamp, TransactionId,
+    Booking, BookingKind, Currency, Environment, EventId, LedgerAccount, Posting, Timestamp, TransactionId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +10,15 @@ use super::{
     keys,
     list::{List, item_of_booking},
 };
-use crate::domain::{BothBalances, DayTotals, GatewayName, MoneyMove, Scope};
+use crate::domain::{BothBalances, DayTotals, GatewayName, MoneyMove, Scope, Subject, is_held};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredBooking {
     pub(super) id: TransactionId,
     pub(super) created_at: Timestamp,
     pub(super) scope: Scope,
-    pub(super) payment: PaymentId,
+    #[serde(alias = "payment")]
+    pub(super) subject: Subject,
     pub(super) money: StoredMoney,
 }
 
@@ -29,11 +30,23 @@ pub(super) struct StoredMoney {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) gateway: Option<GatewayName>,
     pub(super) booking: Booking,
-    /// The day of the payment's creation, counted from 1970.
+    /// The day of the payment's creation, counted from 1970; 0 without a payment.
     pub(super) day: u32,
+    /// The day in Dhaka on which the payment was paid, counted from 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) held_day: Option<u32>,
     /// Missing if it does not change the merchant's balance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) listed: Option<Listed>,
+}
+
+/// What a booking is about, for its money.
+pub(super) struct MoneyOf<'s> {
+    pub(super) scope: &'s Scope,
+    pub(super) currency: Currency,
+    pub(super) gateway: Option<GatewayName>,
+    pub(super) day: u32,
+    pub(super) held_day: Option<u32>,
 }
 
 /// A place in the list of a scope's transactions, and the balances there.
@@ -70,12 +83,18 @@ impl StoredMoney {
 
     /// The entries of the booking. `item` is its item in the list of transactions.
     pub(super) fn entries(&self, scope: &Scope, item: Vec<u8>) -> Vec<Entry> {
-        let Self { currency, booking, day, listed, .. } = self;
+        let Self { currency, gateway, booking, day, held_day, listed } = self;
         let mut entries = Vec::new();
         if let Some(Listed { position, .. }) = listed {
             entries.push(Entry::Item { list: List::transactions(scope), position: *position, item });
         }
         entries.extend(booking.postings().map(|posting| self.sum(scope, posting)));
+        if let Some(((gateway, held_day), moved)) =
+            gateway.zip(*held_day).zip(self.moved()).filter(|_| is_held(*booking))
+        {
+            let head = keys::held(scope, *currency, gateway, held_day);
+            entries.push(Entry::Sum { head, name: HELD.to_owned(), amount: (moved.amount + moved.fee).into() });
+        }
         if booking.kind == BookingKind::Paid {
             let volume_minor = i128::from(booking.minor);
             let sum = |name, amount| Entry::Sum { head: keys::head_of_scope(scope), name, amount };
@@ -109,6 +128,14 @@ impl Record for StoredBooking {
     fn entries(&self) -> Vec<Entry> {
         self.money.entries(&self.scope, item_of_booking(&self.id))
     }
+}
+
+/// The name of the sum of what a day's payments by a gateway brought a merchant.
+pub(super) const HELD: &str = "net";
+
+/// The name of the sum of what refunds under way will take from a merchant.
+pub(super) fn under_way_in(currency: Currency) -> String {
+    format!("under_way.{currency}")
 }
 
 /// The event of an id in the list of transactions, if it is an event's.

@@ -6,7 +6,7 @@ use payments_core::{Booking, Currency, DeliveryId, EventId, LedgerAccount, RawJs
 use serde::de::DeserializeOwned;
 
 use super::{
-    booking::{Listed, StoredBooking, StoredMoney, balance_of},
+    booking::{Listed, MoneyOf, StoredBooking, StoredMoney, balance_of},
     delivery::StoredDelivery,
     draft::Draft,
     entry::{Record, day_number},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     BookingWrite, Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write,
-    domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope, Session},
+    domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope, Session, held_day},
 };
 
 impl Draft<'_> {
@@ -44,6 +44,7 @@ impl Draft<'_> {
                 self.follow(before, &of((**key).clone()))?;
             }
             Write::Payment(write) => return self.payment(write),
+            Write::Payout(write) => return self.payout(write),
             Write::Delivery(it) => self.delivery(it)?,
             Write::EndpointAdded { endpoint, at_most } => self.add_endpoint(endpoint, *at_most)?,
             Write::EndpointChanged(it) => self.put_next(&**it)?,
@@ -57,6 +58,7 @@ impl Draft<'_> {
                 self.follow(before, &of(token.clone()))?;
             }
             Write::App(it) => self.put_next(&**it)?,
+            Write::Destination(it) => self.put_next(&**it)?,
             Write::KeyClaimed(it) => self.claim_key(&it.0, &it.1)?,
             Write::KeyReleased(key, token) => self.release_key(key, token)?,
             Write::FannedOut { event, after, .. } => self.fanned_out(event, after.as_ref())?,
@@ -89,7 +91,7 @@ impl Draft<'_> {
 
     /// Returns whether its event became pending.
     fn payment(&mut self, write: &PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, json, booking, event, without_event, unique } = write;
+        let PaymentWrite { session, json, booking, event, without_event, unique, overdraft } = write;
         let (scope, key) = (session.scope(), keys::payment(&session.payment.id));
         let before = match self.get(&key)? {
             Some(record) => Some(StoredPayment::parse(&key, &record)?),
@@ -123,10 +125,16 @@ impl Draft<'_> {
             self.replace(None, event)?;
         }
         for BookingWrite { id, created_at, booking } in without_event {
-            let money = self.new_money(&after.session, *booking)?;
-            let payment = after.session.payment.id.clone();
+            let money = self.new_money(&money_of(&after.session, &scope), *booking)?;
+            let subject = after.session.payment.id.clone().into();
             let (id, created_at, scope) = (id.clone(), *created_at, scope.clone());
-            self.replace(None, &StoredBooking { id, created_at, scope, payment, money })?;
+            self.replace(None, &StoredBooking { id, created_at, scope, subject, money })?;
+        }
+        if let Some(overdraft) = overdraft {
+            let funds = self.funds(&scope, after.session.payment.currency, &[])?;
+            if funds.balance - funds.under_way < -i128::from(overdraft.as_minor()) {
+                return Err(Conflict::OverdraftExceeded.into());
+            }
         }
         // This comes last because it fails while the last event is unknown. By then the place has seen all other reads.
         if let Some(before) = before.filter(|before| before.is_data && !keeps_data) {
@@ -156,14 +164,14 @@ impl Draft<'_> {
         let PaymentWrite { session, booking, .. } = write;
         let EventWrite { id, kind, created_at, data } = event;
         let payment = &session.payment;
-        let money = booking.map(|booking| self.new_money(session, booking)).transpose()?;
+        let money = booking.map(|booking| self.new_money(&money_of(session, scope), booking)).transpose()?;
         let is_pending = self.head(&keys::head_of_scope(scope))?.sum(ENDPOINTS) > 0;
         Ok(StoredEvent {
             id: id.clone(),
             event: kind.clone(),
             created_at: *created_at,
             scope: scope.clone(),
-            payment: payment.id.clone(),
+            subject: payment.id.clone().into(),
             version: session.version,
             data: (!is_data).then(|| data.clone()),
             position: self.count(&List::events(scope))?,
@@ -172,19 +180,18 @@ impl Draft<'_> {
         })
     }
 
-    fn new_money(&mut self, session: &Session, booking: Booking) -> Result<StoredMoney, CommitError> {
-        let (scope, payment) = (session.scope(), &session.payment);
-        let listed = match MoneyMove::of(payment.currency, booking) {
+    pub(super) fn new_money(&mut self, of: &MoneyOf<'_>, booking: Booking) -> Result<StoredMoney, CommitError> {
+        let MoneyOf { scope, currency, gateway, day, held_day } = *of;
+        let listed = match MoneyMove::of(currency, booking) {
             Some(moved) => {
-                let head = self.head(&keys::head_of_scope(&scope))?;
+                let head = self.head(&keys::head_of_scope(scope))?;
                 let balance = |currency| head.sum(&balance_of(currency, LedgerAccount::Merchant));
                 let before = BothBalances { bdt: balance(Currency::Bdt), usd: balance(Currency::Usd) };
-                Some(Listed::new(self.count(&List::transactions(&scope))?, &moved, before))
+                Some(Listed::new(self.count(&List::transactions(scope))?, &moved, before))
             }
             None => None,
         };
-        let gateway = session.attempt.as_ref().map(|attempt| attempt.gateway);
-        Ok(StoredMoney { currency: payment.currency, gateway, booking, day: day_number(payment.created_at), listed })
+        Ok(StoredMoney { currency, gateway, booking, day, held_day, listed })
     }
 
     /// Records that fan-out has handled the endpoints up to `after`, or all of them if it is `None`.
@@ -202,7 +209,7 @@ impl Draft<'_> {
         if stored.data.is_some() {
             return Ok(stored.data);
         }
-        let key = keys::payment(&stored.payment);
+        let Some(key) = stored.subject.payment().map(keys::payment) else { return Ok(None) };
         let Some(record) = self.get(&key)? else { return Ok(None) };
         Ok(StoredPayment::parse(&key, &record)?.data_of(event))
     }
@@ -254,13 +261,24 @@ impl Draft<'_> {
     }
 }
 
+fn money_of<'s>(session: &Session, scope: &'s Scope) -> MoneyOf<'s> {
+    let payment = &session.payment;
+    MoneyOf {
+        scope,
+        currency: payment.currency,
+        gateway: session.attempt.as_ref().map(|attempt| attempt.gateway),
+        day: day_number(payment.created_at),
+        held_day: payment.paid_at.map(held_day),
+    }
+}
+
 /// The version that must be stored before `version`; `None` if there must be no record.
-fn before_of(version: u64) -> Option<u64> {
+pub(super) fn before_of(version: u64) -> Option<u64> {
     version.checked_sub(1)
 }
 
 /// Checks that the stored version is `after`. `None` stands for no record.
-fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), CommitError> {
+pub(super) fn check_follows(stored: Option<u64>, after: Option<u64>) -> Result<(), CommitError> {
     if stored == after || planted!(VersionIgnored) { Ok(()) } else { Err(Conflict::Stale.into()) }
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use payments_core::{PaymentId, Timestamp, WebhookId};
+use payments_core::{Timestamp, WebhookId};
 use tokio::time::{Instant, interval_at};
 
 use super::{
@@ -23,7 +23,9 @@ use super::{
     keys, store_error,
     work::{Candidate, DueWork, due_after},
 };
-use crate::{Claim, CommitError, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, leases::Held};
+use crate::{
+    Claim, CommitError, Lease, Leases, Queue, Result, StoreError, Work, bytes::Cell, domain::Subject, leases::Held,
+};
 
 /// How often the claim on long work is renewed: several times in a lease.
 const RENEWAL: Duration = Duration::from_secs(3);
@@ -35,14 +37,14 @@ pub enum Claims {
     Stored(Arc<AtomicU64>),
 }
 
-/// Payments with a claimed event. Their later events wait.
+/// Payments and payouts with a claimed event. Their later events wait.
 #[derive(Default)]
-struct Waiting(HashSet<PaymentId>);
+struct Waiting(HashSet<Subject>);
 
 impl Waiting {
-    /// Whether a piece of work waits for an earlier one of its payment.
-    fn has(&self, payment: Option<&PaymentId>) -> bool {
-        payment.is_some_and(|payment| self.0.contains(payment))
+    /// Whether a piece of work waits for an earlier one of its subject.
+    fn has(&self, subject: Option<&Subject>) -> bool {
+        subject.is_some_and(|subject| self.0.contains(subject))
     }
 }
 
@@ -83,11 +85,11 @@ impl Store {
                 Some(held) => held,
                 None => held.insert(self.held_in(cell, queue, lease).await?),
             };
-            if waiting.has(candidate.payment.as_ref()) {
+            if waiting.has(candidate.subject.as_ref()) {
                 continue;
             }
             if held.contains(&candidate.work) {
-                waiting.0.extend(candidate.payment);
+                waiting.0.extend(candidate.subject);
             } else {
                 free.push((cell, candidate));
             }
@@ -247,19 +249,19 @@ fn by_cell<T>(each: impl IntoIterator<Item = (Cell, T)>) -> BTreeMap<Cell, Vec<T
     cells
 }
 
-/// Claims pieces of work in their order. A later piece of a payment waits while an earlier one is claimed.
+/// Claims pieces of work in their order. A later piece of a subject waits while an earlier one is claimed.
 fn claim_each<E>(
     free: &[Candidate],
     mut claim: impl FnMut(&Work) -> Result<Option<Claim>, E>,
 ) -> Result<Vec<(Vec<u8>, Claim)>, E> {
     let (mut claimed, mut waiting) = (Vec::new(), Waiting::default());
-    for Candidate { key, work, payment } in free {
-        if waiting.has(payment.as_ref()) {
+    for Candidate { key, work, subject } in free {
+        if waiting.has(subject.as_ref()) {
             continue;
         }
         match claim(work)? {
             Some(claim) => claimed.push((key.clone(), claim)),
-            None => waiting.0.extend(payment.clone()),
+            None => waiting.0.extend(subject.clone()),
         }
     }
     Ok(claimed)

@@ -15,7 +15,7 @@ use crate::{StoreError, domain::Outgoing};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredDelivery {
-    /// Its positions in the lists of its scope, of its endpoint and of its payment.
+    /// Its positions in the lists of its scope, of its endpoint and of its subject.
     pub(super) positions: [u64; 3],
     /// Whether pruning has reached it. It is then redacted, or will be when it ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -28,7 +28,7 @@ impl StoredDelivery {
     pub(super) fn lists(outgoing: &Outgoing) -> impl Iterator<Item = List> {
         let (scope, endpoint) = (outgoing.scope(), &outgoing.delivery.webhook_id);
         let own = [List::deliveries(&scope), List::deliveries_to(&scope, endpoint)];
-        own.into_iter().chain(outgoing.payment.as_ref().map(List::deliveries_of))
+        own.into_iter().chain(outgoing.subject.as_ref().map(List::deliveries_of))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The record of an event. Its data is the payment of that moment. Until the payment changes, only the payment's record holds
 //! the data. The payment's next change first writes the data to the event.
 
-use payments_core::{EventId, EventKind, PaymentId, RawJson, Timestamp, WebhookId};
+use payments_core::{EventId, EventKind, RawJson, Timestamp, WebhookId};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -12,7 +12,10 @@ use super::{
     payment::StoredPayment,
     reads::Reads,
 };
-use crate::{EventEntry, StoreError, domain::Scope};
+use crate::{
+    EventEntry, EventWrite, StoreError,
+    domain::{Scope, Subject},
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredEvent {
@@ -20,10 +23,11 @@ pub(super) struct StoredEvent {
     pub(super) event: EventKind,
     pub(super) created_at: Timestamp,
     pub(super) scope: Scope,
-    pub(super) payment: PaymentId,
-    /// The version of its payment when it happened.
+    #[serde(alias = "payment")]
+    pub(super) subject: Subject,
+    /// The version of its subject when it happened.
     pub(super) version: u64,
-    /// Missing while the payment's record still has this version.
+    /// Missing while its payment's record still has this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<RawJson>,
     /// Its position in the list of its scope's events.
@@ -44,7 +48,7 @@ pub(super) struct Pending {
 
 impl StoredEvent {
     pub(super) fn entry(&self) -> EventEntry {
-        EventEntry { id: self.id.clone(), kind: self.event.clone(), payment: self.payment.clone() }
+        EventEntry { id: self.id.clone(), kind: self.event.clone() }
     }
 
     pub(super) fn parse(key: &[u8], value: &[u8]) -> Result<Self, StoreError> {
@@ -70,7 +74,7 @@ impl Record for StoredEvent {
         let mut entries = vec![Entry::Item { list: List::events(scope), position: self.position, item: item.clone() }];
         entries.extend(self.money.iter().flat_map(|money| money.entries(scope, item.clone())));
         if self.pending.is_some() {
-            let value = self.payment.as_str().as_bytes().to_vec();
+            let value = self.subject.as_str().as_bytes().to_vec();
             entries.push(Entry::Key { key: keys::pending_event(&self.id), value });
         }
         entries
@@ -80,6 +84,13 @@ impl Record for StoredEvent {
 pub(super) struct WholeEvent {
     pub(super) event: StoredEvent,
     pub(super) data: RawJson,
+}
+
+impl From<WholeEvent> for EventWrite {
+    fn from(WholeEvent { event, data }: WholeEvent) -> Self {
+        let StoredEvent { id, event: kind, created_at, .. } = event;
+        Self { id, kind, created_at, data }
+    }
 }
 
 /// How often to read events whose payments change meanwhile.
@@ -98,13 +109,16 @@ pub(super) async fn whole_events(reads: Reads<'_>, ids: &[EventId]) -> Result<Ve
             let mut event = StoredEvent::parse(&key, &record)?;
             match event.data.take() {
                 Some(data) => found.push((*nth, WholeEvent { event, data })),
-                None => of_payments.push((*nth, event)),
+                None => match event.subject.payment().map(keys::payment) {
+                    Some(payment) => of_payments.push((*nth, event, payment)),
+                    None => return Err(StoreError::corrupt(&key, "it has no data")),
+                },
             }
         }
-        let keys: Vec<_> = of_payments.iter().map(|(_, event)| keys::payment(&event.payment)).collect();
+        let keys: Vec<_> = of_payments.iter().map(|(.., payment)| payment.clone()).collect();
         let payments = reads.get(keys.clone()).await?;
         wanted.clear();
-        for (((nth, event), key), payment) in of_payments.into_iter().zip(keys).zip(payments) {
+        for (((nth, event, _), key), payment) in of_payments.into_iter().zip(keys).zip(payments) {
             let missing =
                 || StoreError::corrupt(&key, format_args!("the payment of the event {} is not there", event.id));
             let payment = StoredPayment::parse(&key, &payment.ok_or_else(missing)?)?;

@@ -5,15 +5,15 @@
 use std::{fmt, ops::Range, str::FromStr};
 
 use payments_core::{
-    AppId, Currency, Day, DeliveryId, DeveloperId, DisputeId, Environment, EventId, KeyId, PaymentId, Slot, Status,
-    Timestamp, TransactionId, WebhookId, WorkspaceId,
+    AppId, Currency, Day, DeliveryId, DeveloperId, DisputeId, Environment, EventId, KeyId, PaymentId, PayoutId, Slot,
+    Status, Timestamp, TransactionId, WebhookId, WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
 use crate::{
     Work,
     bytes::{CELL, Table, with_prefix},
-    domain::{GatewayName, IdempotencyKey, KeyHash, Lookup, Place, Scope},
+    domain::{GatewayName, IdempotencyKey, KeyHash, Lookup, Place, Scope, Subject},
 };
 
 /// Defines a function for each kind of key: its home, and its parts.
@@ -51,6 +51,9 @@ keys! { Record
     /// A booking without an event.
     booking(id: &TransactionId) of home(id.slot()) => "booking/", id;
     delivery(id: &DeliveryId) of home(id.slot()) => "delivery/", id;
+    payout(id: &PayoutId) of home(id.slot()) => "payout/", id;
+    destination(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) =>
+        "destination/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code();
     log_part_of(developer: &DeveloperId, name: &str) of home(developer.slot()) => "log/", name;
     /// The prefix of the settled rows, in the order of their gateways and ids.
     settled_rows() of home(Slot::FIRST) => "settled-row/";
@@ -71,8 +74,11 @@ keys! { Entry
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/";
     endpoint_of(scope: &Scope, id: &WebhookId) of home(scope.developer_id.slot()) =>
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
-    /// The head of the list of the deliveries of a payment's events.
-    deliveries_of(payment: &PaymentId) of home(payment.slot()) => "deliveries-of/", payment;
+    /// The head of the list of the deliveries of the events of a payment or a payout.
+    deliveries_of(subject: &Subject) of home(subject.slot()) => "deliveries-of/", subject;
+    /// Holds the id of a scope's payout that is open.
+    open_payout_of(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) =>
+        "open-payout-of/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code();
     /// Holds the id of a dispute's payment.
     payment_of_dispute(id: &DisputeId) of home(id.slot()) => "dispute/", id;
     /// The prefix of the full chunks of a scope's list.
@@ -92,6 +98,9 @@ keys! { Hot
         "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/";
     day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) =>
         "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
+    /// The prefix of the days of a gateway's payments in a currency.
+    held_of(scope: &Scope, currency: Currency, gateway: GatewayName) of home(scope.developer_id.slot()) =>
+        "held/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", gateway.as_str(), "/";
     /// The prefix of the blocks of a status bitmap.
     blocks(scope: &Scope, status: &Status) of home(scope.developer_id.slot()) =>
         "bitmap/", scope.developer_id, "/", scope.environment.as_str(), "/", status.as_str(), "/";
@@ -126,6 +135,12 @@ keys! { Entry
     /// The prefix of the settled rows without a payment, in the order of their gateways and ids.
     suspended_rows() of *CELL => "suspended-row/";
     suspended_row(gateway: GatewayName, id: &str) of *CELL => "suspended-row/", gateway.as_str(), "/", id;
+    /// The prefix of the payouts that are open.
+    open_payouts() of *CELL => "open-payout/";
+    open_payout(id: &PayoutId) of *CELL => "open-payout/", id;
+    /// The prefix of the payouts in an operator's batch.
+    payouts_in_batch(batch: &str) of *CELL => "payout-batch/", batch, "/";
+    payout_in_batch(batch: &str, id: &PayoutId) of *CELL => "payout-batch/", batch, "/", id;
     /// The prefix of the payments that need manual review.
     reviews() of *CELL => "review/";
     review(id: &PaymentId) of *CELL => "review/", id;
@@ -153,9 +168,11 @@ pub(super) const RETRIES: TimeIndex = TimeIndex { name: "retry", unit: 1 };
 pub(super) const CLAIMS: TimeIndex = TimeIndex { name: "claim-end", unit: 1 };
 /// Payments without the settled row of the payment or of a refund, by the time of that.
 pub(super) const UNSETTLED: TimeIndex = TimeIndex { name: "unsettled", unit: 1 };
+/// The destinations of payouts, by the time of their next payout.
+pub(super) const SCHEDULES: TimeIndex = TimeIndex { name: "payout-schedule", unit: 1 };
 
 impl TimeIndex {
-    pub(super) const ALL: [Self; 7] = [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED];
+    pub(super) const ALL: [Self; 8] = [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES];
 
     fn prefix(self) -> Vec<u8> {
         key(Table::Entry, CELL, &[self.name, "/"])
@@ -234,6 +251,11 @@ pub(super) fn all_of(slot: Slot, table: Table) -> Range<Vec<u8>> {
 
 pub(super) fn hash_of(key: &[u8]) -> Option<KeyHash> {
     Some(KeyHash { slot: slot_of(key)?, digest: hex::decode(rest_of(key)?).ok()?.try_into().ok()? })
+}
+
+/// What the payments of a day in Dhaka, counted from 1970, brought by a gateway.
+pub(super) fn held(scope: &Scope, currency: Currency, gateway: GatewayName, day: u32) -> Vec<u8> {
+    numbered(&held_of(scope, currency, gateway), day.into())
 }
 
 pub(super) fn response(key: &IdempotencyKey) -> Vec<u8> {

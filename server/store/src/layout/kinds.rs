@@ -9,11 +9,12 @@ use super::{
     keys,
     merchants::{KeyOf, TokenOf},
     payment::StoredPayment,
+    payout::StoredPayout,
     reads::parse,
 };
 use crate::{
     StoreError,
-    domain::{App, Endpoint, LogPart, SettledRow, Workspace},
+    domain::{App, Destination, Endpoint, LogPart, SettledRow, Workspace},
 };
 
 /// The entries of a stored record.
@@ -40,6 +41,8 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
             ClaimOn { key: keys::idempotency_key(key).ok_or_else(unknown)?, claim: parse(key, value)? }.entries()
         }
         "settled-row" => parse::<SettledRow>(key, value)?.entries(),
+        "destination" => parse::<Destination>(key, value)?.entries(),
+        "payout" => parse::<StoredPayout>(key, value)?.entries(),
         "log" => parse::<LogPart>(key, value)?.entries(),
         _ => return Err(unknown()),
     })

@@ -5,7 +5,7 @@
 
 use std::{ops::Range, str::FromStr};
 
-use payments_core::{DeliveryId, EventId, PaymentId, Timestamp, TransactionId, WebhookId};
+use payments_core::{DeliveryId, EventId, PaymentId, PayoutId, Timestamp, TransactionId, WebhookId};
 
 use super::{
     codec::{items, pack, unpack},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    domain::{Lookup, Scope},
+    domain::{Lookup, Scope, Subject},
 };
 
 /// Where a list is.
@@ -45,6 +45,10 @@ impl List {
         Self::of_scope(scope, "transactions")
     }
 
+    pub(super) fn payouts(scope: &Scope) -> Self {
+        Self::of_scope(scope, "payouts")
+    }
+
     pub(super) fn deliveries(scope: &Scope) -> Self {
         Self::of_scope(scope, "deliveries")
     }
@@ -58,8 +62,8 @@ impl List {
         Self { head: keys::head_of_endpoint(scope, endpoint), name: "deliveries", chunks, bits: None }
     }
 
-    pub(super) fn deliveries_of(payment: &PaymentId) -> Self {
-        Self::apart(keys::deliveries_of(payment), "deliveries")
+    pub(super) fn deliveries_of(subject: &Subject) -> Self {
+        Self::apart(keys::deliveries_of(subject), "deliveries")
     }
 
     /// The positions of the payments with a lookup value.
@@ -85,6 +89,10 @@ impl List {
 
 pub(super) fn item_of_payment(id: &PaymentId) -> Vec<u8> {
     pack(PaymentId::PREFIX, id.as_str())
+}
+
+pub(super) fn item_of_payout(id: &PayoutId) -> Vec<u8> {
+    pack(PayoutId::PREFIX, id.as_str())
 }
 
 pub(super) fn item_of_event(id: &EventId) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Reads lists of events, transactions and deliveries: pages, and parts that begin at an item or a time.
 
-use std::str::FromStr;
+use std::{ops::Range, str::FromStr};
 
 use payments_core::{
     Delivery, DeliveryId, EventId, Page, PageRequest, PaymentId, TransactionId, UnknownFields, WebhookId,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     DeliveriesFrom, EventEntry, EventsFrom, Result, TransactionEntry, TransactionsFrom,
-    domain::{Outgoing, Scope},
+    domain::{Outgoing, Scope, Subject},
     earliest_in_list,
     list_parts::latest_in_list,
 };
@@ -62,12 +62,13 @@ impl Store {
         Ok(Some(events.iter().map(StoredEvent::entry).collect()))
     }
 
-    /// At most `at_most` entries of the list of a scope's transactions, newest first; `None` if the event to begin with is
-    /// not in it.
+    /// At most `at_most` entries of the list of a scope's transactions, newest first, of those at some positions; `None` if the
+    /// event to begin with is not in the list.
     pub async fn transactions(
         &self,
         scope: &Scope,
         from: &TransactionsFrom,
+        within: Range<u64>,
         at_most: usize,
     ) -> Result<Option<Vec<TransactionEntry>>> {
         let reads = self.of_scope(scope);
@@ -90,12 +91,14 @@ impl Store {
                 list.count().min(chunk * CHUNK)
             }
         };
-        let positions: Vec<u64> = (end.saturating_sub(at_most as u64)..end).rev().collect();
+        let end = end.min(within.end);
+        let begin = end.saturating_sub(at_most as u64).max(within.start);
+        let positions: Vec<u64> = (begin..end).rev().collect();
         let found = listed(reads, &list.at(&positions).await?).await?;
-        let entry = |ListedBooking { id, payment, money, .. }: ListedBooking| {
+        let entry = |ListedBooking { id, subject, money, .. }: ListedBooking| {
             let moved = money.moved()?;
             let balance_minor = money.listed?.balances().of(moved.currency);
-            Some(TransactionEntry { id, payment, money: moved, balance_minor })
+            Some(TransactionEntry { id, subject, money: moved, balance_minor })
         };
         Ok(Some(found.into_iter().filter_map(entry).collect()))
     }
@@ -119,7 +122,7 @@ impl Store {
     /// At most `at_most` deliveries of the events of a scope's payment, oldest first.
     pub async fn deliveries_of(&self, scope: &Scope, payment: &PaymentId, at_most: usize) -> Result<Vec<Outgoing>> {
         let reads = self.of(payment.slot());
-        let mut list = ReadList::open(reads, List::deliveries_of(payment)).await?;
+        let mut list = ReadList::open(reads, List::deliveries_of(&payment.clone().into())).await?;
         let end = list.count().min(at_most as u64);
         let mut found = delivery::read(reads, &ids(DeliveryId::PREFIX, &list.within(0..end).await?)).await?;
         found.retain(|it| it.scope() == *scope);
@@ -164,7 +167,7 @@ async fn entries(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<StoredEvent>
 struct ListedBooking {
     id: TransactionId,
     scope: Scope,
-    payment: PaymentId,
+    subject: Subject,
     money: StoredMoney,
 }
 
@@ -178,12 +181,12 @@ async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking
         let Some(record) = record else { continue };
         found.extend(match as_event(&id) {
             Some(_) => {
-                let StoredEvent { id, scope, payment, money, .. } = StoredEvent::parse(key, &record)?;
-                transaction_of(&id).zip(money).map(|(id, money)| ListedBooking { id, scope, payment, money })
+                let StoredEvent { id, scope, subject, money, .. } = StoredEvent::parse(key, &record)?;
+                transaction_of(&id).zip(money).map(|(id, money)| ListedBooking { id, scope, subject, money })
             }
             None => {
-                let StoredBooking { id, scope, payment, money, .. } = parse(key, &record)?;
-                Some(ListedBooking { id, scope, payment, money })
+                let StoredBooking { id, scope, subject, money, .. } = parse(key, &record)?;
+                Some(ListedBooking { id, scope, subject, money })
             }
         });
     }

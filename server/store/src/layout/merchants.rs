@@ -2,11 +2,11 @@
 
 use super::{
     entry::{Entry, Record, key_alone},
-    keys,
+    keys::{self, SCHEDULES},
 };
 use crate::{
     Migration,
-    domain::{ApiKey, App, Endpoint, KeyHash, LogPart, StoredToken, Workspace},
+    domain::{ApiKey, App, Destination, Endpoint, KeyHash, LogPart, StoredToken, Workspace},
 };
 
 pub(super) trait Versioned {
@@ -55,6 +55,10 @@ pub(super) struct TokenOf {
 }
 
 records! {
+    |it: Destination| keys::destination(&it.scope, it.currency), it, it.version => {
+        let owner = keys::destination(&it.scope, it.currency);
+        it.schedule.next_at.map(|time| Entry::At { index: SCHEDULES, time, owner }).into_iter().collect()
+    };
     |it: Workspace| keys::workspace(&it.id), it, it.version => vec![
         Entry::Key { key: keys::workspace_of(&it.developer_id), value: it.id.as_str().into() },
         key_alone(keys::workspace_in_cell(&it.id)),

@@ -29,6 +29,8 @@ mod merchants;
 mod moving;
 mod payment;
 mod payment_list;
+mod payout;
+mod payouts;
 mod prune;
 mod reads;
 mod records;
@@ -44,6 +46,7 @@ use payments_core::Slot;
 
 pub use self::{
     claims::Claims,
+    payouts::NextStatement,
     snapshot::{Checked, Finding, Snapshot},
 };
 use self::{draft::Draft, key_cache::KeyCache, looks::Looks, reads::Reads};

@@ -7,6 +7,7 @@ use payments_core::{EventId, Payment, PaymentId, RawJson, Timestamp, Transaction
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
+    booking::under_way_in,
     entry::{Entry, Record, day_number, gauge, key_alone},
     keys::{self, CHECKS, EXPIRIES, UNSETTLED},
     list::{List, item_of_payment},
@@ -252,6 +253,10 @@ impl Record for StoredPayment<'_> {
             && let Some(transaction) = attempt.transaction.as_ref().filter(|_| payment.paid_at.is_some())
         {
             entries.push(Entry::Owner { key: keys::at_gateway(attempt.gateway, transaction), owner });
+        }
+        if let Some(minor) = session.refund_under_way() {
+            let (head, name) = (keys::head_of_scope(&scope), under_way_in(payment.currency));
+            entries.push(Entry::Sum { head, name, amount: minor });
         }
         if session.needs_manual_settlement() {
             entries.push(key_alone(keys::settlement(id)));

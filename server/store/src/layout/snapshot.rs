@@ -1,6 +1,6 @@
 //! A store as of one moment, to check, export and move it.
 
-use payments_core::{Booking, Currency, Slot, Timestamp};
+use payments_core::{Booking, Currency, Slot, Timestamp, TransactionId};
 use serde::Serialize;
 
 use super::{
@@ -12,14 +12,15 @@ use super::{
     keys::{self, CLAIMS},
     outcome_of,
     payment::StoredPayment,
-    reads::parse,
+    payout::StoredPayout,
+    reads::{Reads, parse},
     records::InOrder,
     store_error,
 };
 use crate::{
     Migration, Result,
     bytes::{AtRest, Bytes, Journaled, KeyValue, now},
-    domain::{GatewayName, Outgoing, Session},
+    domain::{GatewayName, Outgoing, PayoutRecord, Session},
 };
 
 pub(super) type Each<'s, T> = Box<dyn Iterator<Item = Result<T>> + 's>;
@@ -35,6 +36,8 @@ pub trait Snapshot {
     /// Every payment with its session and its bookings with their times, in the order of their ids. A payment's oldest booking
     /// is first.
     fn each_session_with_bookings(&self) -> Each<'_, (Session, Vec<(Timestamp, Booking)>)>;
+    /// The same of every payout.
+    fn each_payout_with_bookings(&self) -> Each<'_, (PayoutRecord, Vec<(Timestamp, Booking)>)>;
     fn each_delivery(&self) -> Each<'_, Outgoing>;
     /// The records of a kind, in the order of the text after the kind in their keys.
     fn each(&self, kind: &'static str) -> Each<'_, KeyValue>;
@@ -98,6 +101,17 @@ impl<B: AtRest> Placed<B> {
     }
 }
 
+impl<B: AtRest> Placed<B> {
+    /// The bookings without an event that are there, with their times.
+    fn bookings(&self, reads: Reads<'_>, ids: &[TransactionId]) -> Result<Vec<(Timestamp, Booking)>> {
+        let keys: Vec<_> = ids.iter().map(keys::booking).collect();
+        let stored = self.bytes.wait(reads.get(keys.clone()))?;
+        let found = keys.iter().zip(stored).filter_map(|(key, booking)| Some((key, booking?)));
+        let parsed = found.map(|(key, booking)| parse::<StoredBooking>(key, &booking));
+        parsed.map(|booking| booking.map(|it| (it.created_at, it.money.booking))).collect()
+    }
+}
+
 impl<B: AtRest> Snapshot for Placed<B> {
     fn records(&self) -> Result<u64> {
         self.bytes.count()
@@ -121,13 +135,17 @@ impl<B: AtRest> Snapshot for Placed<B> {
                 let event = event.map(|event| StoredEvent::parse(key, &event)).transpose()?;
                 bookings.extend(event.and_then(|it| Some((it.created_at, it.money?.booking))));
             }
-            let keys: Vec<_> = stored.bookings.iter().map(keys::booking).collect();
-            for (key, booking) in keys.iter().zip(store.bytes.wait(reads.get(keys.clone()))?) {
-                let booking = booking.map(|booking| parse::<StoredBooking>(key, &booking)).transpose()?;
-                bookings.extend(booking.map(|it| (it.created_at, it.money.booking)));
-            }
+            bookings.extend(store.bookings(reads, &stored.bookings)?);
             bookings.sort();
             Ok((stored.session.into_owned(), bookings))
+        })
+    }
+
+    fn each_payout_with_bookings(&self) -> Each<'_, (PayoutRecord, Vec<(Timestamp, Booking)>)> {
+        self.each_of("payout", |store, key, record| {
+            let stored: StoredPayout = parse(&key, &record)?;
+            let bookings = store.bookings(store.of(stored.record.payout.id.slot()), &stored.bookings)?;
+            Ok((stored.record, bookings))
         })
     }
 

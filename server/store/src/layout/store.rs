@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Backups, Change, CommitError, Committed, Conflict, EventWrite, Gauges, PaymentJson, RequestCounts, Result,
     StoreError, Write,
-    domain::{DayTotals, Endpoint, Outgoing, PendingEvent, Scope, Session, Totals},
+    domain::{DayTotals, Endpoint, Outgoing, PendingEvent, Scope, Session, Subject, Totals},
 };
 
 impl Store {
@@ -173,20 +173,28 @@ impl Store {
         let whole = whole_events(self.of(id.slot()), std::slice::from_ref(id)).await?.pop();
         let Some(whole) = whole.filter(|whole| whole.event.pending.is_some()) else { return Ok(None) };
         let at = keys::event(id);
-        let missing = || StoreError::corrupt(&at, "its payment is not there");
-        let session = self.session(&whole.event.payment).await?.ok_or_else(missing)?;
-        let StoredEvent { event: kind, created_at, pending, .. } = whole.event;
-        let event = PendingEvent::new(&session, id.clone(), kind, created_at, &whole.data);
+        let StoredEvent { event: kind, created_at, pending, subject, scope, .. } = whole.event;
+        let event = match subject {
+            Subject::Payment(payment) => {
+                let missing = || StoreError::corrupt(&at, "its payment is not there");
+                let session = self.session(&payment).await?.ok_or_else(missing)?;
+                PendingEvent::of_payment(&session, id.clone(), kind, created_at, &whole.data)
+            }
+            Subject::Payout(payout) => {
+                PendingEvent::of_payout(payout, scope, id.clone(), kind, created_at, &whole.data)
+            }
+        };
         let event = event.map_err(|error| StoreError::corrupt(&at, error))?;
         let event = PendingEvent { after: pending.and_then(|pending| pending.after), ..event };
         let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
         Ok(Some((event, endpoints)))
     }
 
-    /// The payment of a scope's event.
-    pub async fn payment_of_event(&self, scope: &Scope, id: &EventId) -> Result<Option<PaymentId>> {
-        let event = StoredEvent::read(self.of(id.slot()), id).await?;
-        Ok(event.filter(|event| event.scope == *scope).map(|event| event.payment))
+    /// The events of a scope with these ids, in their order. Leaves out missing ones.
+    pub async fn whole_events(&self, scope: &Scope, ids: &[EventId]) -> Result<Vec<EventWrite>> {
+        let mut found = whole_events(self.of_scope(scope), ids).await?;
+        found.retain(|whole| whole.event.scope == *scope);
+        Ok(found.into_iter().map(EventWrite::from).collect())
     }
 
     /// The events of each payment of a scope, oldest first. Leaves out missing payments. `payments` must name no payment
@@ -201,9 +209,8 @@ impl Store {
         let mut found = Vec::new();
         for payment in stored.iter().map(|it| &it.session.payment.id) {
             let mut events = Vec::new();
-            while let Some(whole) = whole.next_if(|whole| whole.event.payment == *payment) {
-                let StoredEvent { id, event: kind, created_at, .. } = whole.event;
-                events.push(EventWrite { id, kind, created_at, data: whole.data });
+            while let Some(whole) = whole.next_if(|whole| whole.event.subject.payment() == Some(payment)) {
+                events.push(EventWrite::from(whole));
             }
             found.push((payment.clone(), events));
         }

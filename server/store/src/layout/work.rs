@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use payments_core::{DeliveryId, PaymentId, Timestamp, WebhookId};
+use payments_core::{DeliveryId, Timestamp, WebhookId};
 
 use super::{
     Store,
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     OutboxHead, Planned, Queue, Result, Work,
     bytes::{KeyValue, with_prefix},
+    domain::Subject,
 };
 
 impl Store {
@@ -76,8 +77,8 @@ pub(super) struct Candidate {
     /// Its key in the queue, by which work sorts.
     pub(super) key: Vec<u8>,
     pub(super) work: Work,
-    /// The payment whose work is done in order, if any. While an earlier piece of a payment is claimed, a later one waits.
-    pub(super) payment: Option<PaymentId>,
+    /// The payment or payout whose work is done in order, if any. While an earlier piece is claimed, a later one waits.
+    pub(super) subject: Option<Subject>,
 }
 
 /// The due work of a queue of a cell, the earliest first.
@@ -124,9 +125,9 @@ fn due_of(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Candidate> {
         // This includes work on an unreadable record. Doing that work reports the error, and does not stop other work.
         None => keys::rest_of(key).and_then(|id| queue.work(id)).into_iter().collect(),
     };
-    let payment: Option<PaymentId> =
+    let subject: Option<Subject> =
         str::from_utf8(value).ok().filter(|_| queue == Queue::FanOut).and_then(|id| id.parse().ok());
-    works.into_iter().map(|work| Candidate { key: key.to_vec(), work, payment: payment.clone() }).collect()
+    works.into_iter().map(|work| Candidate { key: key.to_vec(), work, subject: subject.clone() }).collect()
 }
 
 fn works_at(queue: Queue, key: &[u8], value: &[u8]) -> Vec<Work> {

@@ -31,7 +31,7 @@ pub(super) async fn a_disputed_payment_is_listed_until_the_dispute_is_decided_an
         let found = store.session_of_dispute(&id).await.unwrap();
         assert_eq!(found.map(|it| it.payment), is_found.then_some(session.payment));
     }
-    let entries = store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap();
+    let entries = store.transactions(&scope(), &TransactionsFrom::Newest, 0..u64::MAX, 9).await.unwrap().unwrap();
     let first = entries.first().unwrap();
     assert_eq!((entries.len(), first.money.kind, first.balance_minor), (2, BookingKind::DisputeWithdrawn, 5_750));
 }

@@ -41,18 +41,18 @@ pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own
     let mut expected = Vec::new();
     for write in [&writes[0], &writes[1], &completed] {
         let event = event_of(write);
-        let (id, payment_id) = (event.id, write.session.payment.id.clone());
-        expected.push(EventEntry { id, kind: event.kind, payment: payment_id });
+        expected.push(EventEntry { id: event.id, kind: event.kind });
         commit(&store, vec![payment(write.clone())]).await.unwrap();
     }
     assert_eq!(listed(&store, EventsFrom::Beginning, 9, 3).await, expected);
-    let of = store.payment_of_event(&scope(), &expected[2].id).await.unwrap();
-    assert_eq!(of.as_ref(), Some(&writes[0].session.payment.id));
+    let ids = [2, 0].map(|nth: usize| expected[nth].id.clone());
+    let whole = store.whole_events(&scope(), &ids).await.unwrap();
+    assert_eq!(whole, [event_of(&completed), event_of(&writes[0])]);
     let other = Scope { environment: Environment::Test, ..scope() };
     assert_eq!(store.events(&other, &EventsFrom::Beginning, 9).await.unwrap().unwrap(), []);
     assert!(store.events(&other, &EventsFrom::After(expected[0].id.clone()), 9).await.unwrap().is_none());
-    assert!(store.payment_of_event(&other, &expected[0].id).await.unwrap().is_none());
-    assert!(store.events_of(&other, &[expected[0].payment.clone()]).await.unwrap().is_empty());
+    assert!(store.whole_events(&other, &ids).await.unwrap().is_empty());
+    assert!(store.events_of(&other, &[writes[0].session.payment.id.clone()]).await.unwrap().is_empty());
     let unknown = EventId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES]);
     assert!(store.events(&scope(), &EventsFrom::After(unknown), 9).await.unwrap().is_none());
 }

@@ -16,6 +16,7 @@ mod keys;
 mod lists;
 mod many_creates;
 mod moving;
+mod payouts;
 mod pruning;
 mod samples;
 mod settlements;
@@ -277,6 +278,10 @@ contract! {
     }
     settlements {
         a_settled_row_counts_once_and_its_payment_waits_no_longer,
+    }
+    payouts {
+        a_payout_takes_only_what_is_available_and_only_one_is_open,
+        payouts_are_listed_and_each_statement_begins_after_the_last_one,
     }
     found {
         a_reader_of_the_list_of_payments_misses_none_and_reads_none_twice,

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use payments_core::{DisputeStatus, RANDOM_BYTES};
 use payments_store::{
-    Change, ClaimEnd, Contents, Migration, Prunable, Queue, Snapshot, Store, Write, bytes::KeyValue, domain::fan_out,
-    layout::record_kind, postgres::PostgresSnapshot,
+    Change, ClaimEnd, Contents, Migration, Prunable, Queue, Snapshot, Store, Write,
+    bytes::KeyValue,
+    domain::{GatewayAttempt, GatewayName, fan_out, new_attempt},
+    layout::record_kind,
+    postgres::PostgresSnapshot,
 };
 use tokio::task::spawn_blocking;
 
-use crate::{Embedded, Engine, Postgres, changes, samples::*, settlements};
+use crate::{Embedded, Engine, Postgres, changes, payouts, samples::*, settlements};
 
 /// A store that can be read as of one moment, and takes in values.
 pub(super) trait Moved: Engine {
@@ -54,7 +57,8 @@ pub(super) async fn fill(store: Arc<Store>) {
     let after = Some(endpoints[0].endpoint.id.clone());
     let fanned_out = Write::FannedOut { scope: scope(), event, after };
     let created = new_payment(5, at(3));
-    let paid = paid(&created.session, at(3));
+    let mut paid = paid(&created.session, at(3));
+    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::Bkash, ..new_attempt("a") });
     let disputed = reported(&paid.session, DisputeStatus::NeedsResponse, 4_000);
     commit(&store, [created, paid, disputed].map(payment).into()).await.unwrap();
     let at_gateway = settlements::paid_at_gateway(6);
@@ -65,6 +69,7 @@ pub(super) async fn fill(store: Arc<Store>) {
     commit(&store, at_gateway.into_iter().chain([matched_payment]).map(payment).chain(rows).collect()).await.unwrap();
     let unsettled = settlements::paid_at_gateway(7).into_iter().map(payment).collect();
     commit(&store, unsettled).await.unwrap();
+    payouts::fill(&store).await;
     let waiting = ping(4, at(4), &endpoint(1));
     commit(&store, vec![fanned_out, delivery(&made), delivery(&waiting)]).await.unwrap();
     commit(&store, vec![wait(&waiting, at(DAY)), end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();

@@ -14,7 +14,7 @@ use crate::samples::{DAY, SECOND, at, changed, commit, new_payment, paid, paymen
 /// The part of the list, once it has `expected` transactions: a place may show one a little late.
 async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expected: usize) -> Vec<TransactionEntry> {
     for _ in 0..1000 {
-        let found = store.transactions(&scope(), &from, at_most).await.unwrap().unwrap();
+        let found = store.transactions(&scope(), &from, 0..u64::MAX, at_most).await.unwrap().unwrap();
         if found.len() >= expected {
             return found;
         }
@@ -27,7 +27,7 @@ async fn listed(store: &Arc<Store>, from: TransactionsFrom, at_most: usize, expe
 fn entry(write: &PaymentWrite, balance_minor: i128) -> TransactionEntry {
     TransactionEntry {
         id: transaction_of(&write.event.clone().unwrap().id),
-        payment: write.session.payment.id.clone(),
+        subject: write.session.payment.id.clone().into(),
         money: MoneyMove::of(write.session.payment.currency, write.booking.unwrap()).unwrap(),
         balance_minor,
     }
@@ -48,7 +48,7 @@ async fn pay(store: &Arc<Store>, nth: u8, millis: i64) -> PaymentWrite {
 }
 
 pub(super) async fn each_booking_of_a_merchant_is_a_transaction_with_the_balance_after_it(store: Arc<Store>) {
-    assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
+    assert_eq!(store.transactions(&scope(), &TransactionsFrom::Newest, 0..u64::MAX, 9).await.unwrap().unwrap(), []);
     // The second transaction is committed later and happened earlier.
     let (first, second) = (pay(&store, 1, SECOND).await, pay(&store, 2, 0).await);
     let refund = Cause::Refunded(NewRefund::by_hand(RefundId::new(Slot::FIRST, at(DAY), [3; RANDOM_BYTES])));
@@ -61,8 +61,8 @@ pub(super) async fn each_booking_of_a_merchant_is_a_transaction_with_the_balance
     let from_second = TransactionsFrom::Transaction(expected[1].id.clone());
     assert_eq!(listed(&store, from_second.clone(), 9, 2).await, expected[1..]);
     let other = Scope { environment: Environment::Test, ..scope() };
-    assert_eq!(store.transactions(&other, &TransactionsFrom::Newest, 9).await.unwrap().unwrap(), []);
-    assert!(store.transactions(&other, &from_second, 9).await.unwrap().is_none());
+    assert_eq!(store.transactions(&other, &TransactionsFrom::Newest, 0..u64::MAX, 9).await.unwrap().unwrap(), []);
+    assert!(store.transactions(&other, &from_second, 0..u64::MAX, 9).await.unwrap().is_none());
     // An event without a booking is no transaction, and neither is a booking that leaves the balance.
     let created = new_payment(4, at(0));
     let event = transaction_of(&created.event.clone().unwrap().id);
@@ -73,7 +73,13 @@ pub(super) async fn each_booking_of_a_merchant_is_a_transaction_with_the_balance
     commit(&store, vec![payment(created), payment(sent)]).await.unwrap();
     assert_eq!(listed(&store, TransactionsFrom::Newest, 9, 3).await, expected);
     for unknown in [event, booking, TransactionId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES])] {
-        assert!(store.transactions(&scope(), &TransactionsFrom::Transaction(unknown), 9).await.unwrap().is_none());
+        assert!(
+            store
+                .transactions(&scope(), &TransactionsFrom::Transaction(unknown), 0..u64::MAX, 9)
+                .await
+                .unwrap()
+                .is_none()
+        );
     }
 }
 

@@ -150,7 +150,7 @@ pub(super) async fn an_event_is_handed_out_until_all_its_endpoints_are_handled(s
         store.release(slice::from_ref(&claim)).await.unwrap();
     };
     let (pending, endpoints) = store.pending_event(&event, 1).await.unwrap().unwrap();
-    assert_eq!((pending.payment, pending.after, endpoints.len()), (id, None, 1));
+    assert_eq!((pending.subject, pending.after, endpoints.len()), (id.into(), None, 1));
     look(Some(1)).await;
     commit(&store, vec![added(endpoint(2), 9), added(endpoint(0), 9)]).await.unwrap();
     let (pending, endpoints) = store.pending_event(&event, 9).await.unwrap().unwrap();

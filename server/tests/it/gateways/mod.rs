@@ -8,6 +8,8 @@ mod disputes;
 mod other_answers;
 mod partial_refunds;
 mod payments;
+mod payouts;
+mod payouts_at_once;
 mod refunds;
 mod refunds_elsewhere;
 mod returns;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use payments_core::{DeliveryId, EventId, KeyId, PaymentId, Status, TransactionId, WebhookId};
+use payments_core::{DeliveryId, EventId, KeyId, PaymentId, PayoutId, Status, TransactionId, WebhookId};
 
 use super::{
     super::{
@@ -32,7 +32,9 @@ impl Check<'_> {
             return self.at_times(index, key, value).await;
         }
         match kind {
-            "scope" | "endpoint" | "gauges" | "deliveries-of" | "found" => self.head_or_chunk(kind, key, value).await,
+            "scope" | "endpoint" | "gauges" | "held" | "deliveries-of" | "found" => {
+                self.head_or_chunk(kind, key, value).await
+            }
             "list" => self.chunk_of_scope(key, value).await,
             "bitmap" => self.block(key, value).await,
             "day" => {
@@ -80,6 +82,8 @@ impl Check<'_> {
             "pending-event" => keys::id_at_end(key).map(|id| keys::event(&id)),
             "outbox" => keys::id_at_end(key).map(|id| keys::delivery(&id)),
             "dispute" => id_of(value).map(|id| keys::payment(&id)),
+            "open-payout-of" => id_of(value).map(|id| keys::payout(&id)),
+            "open-payout" | "payout-batch" => keys::id_at_end(key).map(|id| keys::payout(&id)),
             "settlement" | "open-dispute" | "review" => keys::id_at_end(key).map(|id| keys::payment(&id)),
             "suspended-row" => keys::rest_of(key).map(|rest| [&keys::settled_rows()[..], rest.as_bytes()].concat()),
             _ => None,
@@ -205,7 +209,7 @@ impl Check<'_> {
         item: &[u8],
     ) -> Result<(), StoreError> {
         let (head, list) = match name {
-            "payments" | "events" | "transactions" | "deliveries" => (keys::head_of_scope(scope), name),
+            "payments" | "events" | "transactions" | "payouts" | "deliveries" => (keys::head_of_scope(scope), name),
             to_endpoint => {
                 let endpoint = to_endpoint.strip_prefix("deliveries.").and_then(|id| id.parse().ok());
                 let Some(endpoint) = endpoint else {
@@ -230,6 +234,7 @@ impl Check<'_> {
             "payments" => unpack(PaymentId::PREFIX, item).map(|id| keys::payment(&id)),
             "events" => unpack(EventId::PREFIX, item).map(|id| keys::event(&id)),
             "transactions" => unpack(EventId::PREFIX, item).map(|id: TransactionId| key_in_list(&id)),
+            "payouts" => unpack(PayoutId::PREFIX, item).map(|id| keys::payout(&id)),
             _ => unpack(DeliveryId::PREFIX, item).map(|id| keys::delivery(&id)),
         };
         let follows = self.entries_from(record).await?.iter().any(|entry| {

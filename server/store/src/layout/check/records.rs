@@ -1,6 +1,6 @@
 //! Checks each record by itself, and that it has its entries.
 
-use payments_core::{Payment, RawJson};
+use payments_core::{Payment, Payout, PayoutId, RawJson};
 
 use super::{
     super::{
@@ -12,14 +12,17 @@ use super::{
         keys,
         merchants::{KeyOf, TokenOf},
         payment::StoredPayment,
+        payout::StoredPayout,
+        reads::parse,
     },
     Check,
+    sums::StatementOf,
 };
 use crate::{
     EventWrite, Migration, StoreError,
     domain::{
-        ApiKey, App, Endpoint, LogPart, Scope, Session, SettledRow, Workspace, delivery_faults, endpoint_faults,
-        faults, owner_of,
+        ApiKey, App, Destination, Endpoint, LogPart, Scope, Session, SettledRow, Subject, Workspace, delivery_faults,
+        endpoint_faults, faults, owner_of,
     },
     invariants::{Effect, booking_fault, claim_faults, effect_of, event_faults},
 };
@@ -30,6 +33,7 @@ impl Check<'_> {
             "payment" => self.payment(key, value).await,
             "event" => self.event(key, value).await,
             "booking" => self.booking(key, value).await,
+            "payout" => self.payout(key, value).await,
             "delivery" => self.delivery(key, value).await,
             "response" => self.response(key, value).await,
             "claim" => self.claim(key, value).await,
@@ -51,6 +55,7 @@ impl Check<'_> {
                 self.stands(key, &TokenOf { gateway, token }).await
             }
             "settled-row" => self.plain::<SettledRow>(key, value).await,
+            "destination" => self.plain::<Destination>(key, value).await,
             "log" => self.plain::<LogPart>(key, value).await,
             "migration" => self.plain::<Migration>(key, value).await,
             "redacted-up-to" => {
@@ -139,7 +144,7 @@ impl Check<'_> {
         let mut events = Vec::new();
         for it in whole {
             self.expect(
-                it.event.payment == payment.id,
+                it.event.subject.payment() == Some(&payment.id),
                 key,
                 format_args!("has {}, an event of another payment", it.event.id),
             );
@@ -156,7 +161,7 @@ impl Check<'_> {
         }
         for id in &stored.bookings {
             let booking: Option<StoredBooking> = self.other(&keys::booking(id)).await?;
-            let its = booking.filter(|it| it.payment == payment.id);
+            let its = booking.filter(|it| it.subject.payment() == Some(&payment.id));
             self.expect(
                 its.is_some(),
                 key,
@@ -172,24 +177,63 @@ impl Check<'_> {
 
     async fn event(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(event) = self.parse::<StoredEvent>(key, value) else { return Ok(()) };
-        let payment = self.stored_payment(&event.payment).await?;
-        let is_its = payment.as_ref().is_some_and(|payment| {
-            payment.events.contains(&event.id)
-                && payment.session.scope() == event.scope
-                && (event.data.is_some() || payment.data_of(&event.id).is_some())
-        });
-        self.expect(is_its, key, "is no event of its payment, or has no data");
+        let is_its = match &event.subject {
+            Subject::Payment(id) => self.stored_payment(id).await?.is_some_and(|payment| {
+                payment.events.contains(&event.id)
+                    && payment.session.scope() == event.scope
+                    && (event.data.is_some() || payment.data_of(&event.id).is_some())
+            }),
+            Subject::Payout(id) => self.stored_payout(id).await?.is_some_and(|payout| {
+                payout.events.contains(&event.id) && payout.record.scope == event.scope && event.data.is_some()
+            }),
+        };
+        self.expect(is_its, key, "is no event of its payment or payout, or has no data");
         event.money.iter().for_each(|money| self.money(key, &event.scope, money));
         self.stands(key, &event).await
     }
 
     async fn booking(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let Some(booking) = self.parse::<StoredBooking>(key, value) else { return Ok(()) };
-        let payment = self.stored_payment(&booking.payment).await?;
-        let is_its = payment.is_some_and(|it| it.bookings.contains(&booking.id) && it.session.scope() == booking.scope);
-        self.expect(is_its, key, "is no booking of its payment");
+        let is_its = match &booking.subject {
+            Subject::Payment(id) => self
+                .stored_payment(id)
+                .await?
+                .is_some_and(|it| it.bookings.contains(&booking.id) && it.session.scope() == booking.scope),
+            Subject::Payout(id) => self
+                .stored_payout(id)
+                .await?
+                .is_some_and(|it| it.bookings.contains(&booking.id) && it.record.scope == booking.scope),
+        };
+        self.expect(is_its, key, "is no booking of its payment or payout");
         self.money(key, &booking.scope, &booking.money);
         self.stands(key, &booking).await
+    }
+
+    /// Checks a payout, its events and bookings, and that its statement closes.
+    async fn payout(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let Some(stored) = self.parse::<StoredPayout>(key, value) else { return Ok(()) };
+        let StoredPayout { record, to, events, bookings, .. } = &stored;
+        record.faults().into_iter().for_each(|fault| self.find(key, fault));
+        self.has_workspace(key, &record.scope.developer_id).await?;
+        let (mut kinds, mut booked) = (Vec::new(), Vec::new());
+        for id in events {
+            kinds.extend(self.other::<StoredEvent>(&keys::event(id)).await?.map(|event| event.event));
+        }
+        for id in bookings {
+            booked.extend(self.other::<StoredBooking>(&keys::booking(id)).await?.map(|booking| booking.money.booking));
+        }
+        self.expect(kinds == record.expected_events(), key, "has other events than its state requires");
+        self.expect(booked == record.expected_bookings(), key, "has other bookings than its state requires");
+        let Payout { currency, statement, .. } = &record.payout;
+        let net = statement.closing_balance.as_minor() - statement.opening_balance.as_minor();
+        let (scope, positions) = (record.scope.clone(), record.from..=*to);
+        self.sums.statement(key, StatementOf { scope, positions, currency: *currency, net });
+        self.stands(key, &stored).await
+    }
+
+    async fn stored_payout(&self, id: &PayoutId) -> Result<Option<StoredPayout>, StoreError> {
+        let key = keys::payout(id);
+        Ok(self.get(&key).await?.and_then(|record| parse(&key, &record).ok()))
     }
 
     fn money(&mut self, key: &[u8], scope: &Scope, money: &StoredMoney) {
@@ -241,6 +285,10 @@ impl Check<'_> {
             Ok(Some(Effect::Endpoint)) => true,
             Ok(Some(Effect::Delivery(id))) => match id.parse() {
                 Ok(id) => self.get(&keys::delivery(&id)).await?.is_some(),
+                Err(_) => false,
+            },
+            Ok(Some(Effect::Payout(id))) => match id.parse() {
+                Ok(id) => self.stored_payout(&id).await?.is_some(),
                 Err(_) => false,
             },
             Ok(Some(Effect::Payment(id))) => match id.parse() {

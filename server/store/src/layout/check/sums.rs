@@ -1,6 +1,6 @@
 //! Checks that each stored sum equals the sum over the records.
 
-use std::{collections::BTreeMap, fmt::Arguments};
+use std::{collections::BTreeMap, fmt::Arguments, ops::RangeInclusive};
 
 use payments_core::Currency;
 
@@ -24,6 +24,16 @@ pub(super) struct Sums {
     derived_days: BTreeMap<Vec<u8>, DayTotals>,
     /// The money moves of each scope by their positions: BDT, USD, and the stored balances afterwards.
     moves: BTreeMap<(Vec<u8>, u64), (i128, i128, BothBalances)>,
+    /// The statements of payouts, by the keys of the payouts.
+    statements: Vec<(Vec<u8>, StatementOf)>,
+}
+
+/// What a payout's statement says of the transactions in its range.
+pub(super) struct StatementOf {
+    pub(super) scope: Scope,
+    pub(super) positions: RangeInclusive<u64>,
+    pub(super) currency: Currency,
+    pub(super) net: i128,
 }
 
 impl Sums {
@@ -72,8 +82,12 @@ impl Sums {
         self.moves.insert((keys::head_of_scope(scope), listed.position), (net.0, net.1, listed.balances()));
     }
 
+    pub(super) fn statement(&mut self, payout: &[u8], of: StatementOf) {
+        self.statements.push((payout.to_vec(), of));
+    }
+
     pub(super) fn compare(self, mut expect: impl FnMut(bool, &[u8], Arguments<'_>)) {
-        let Self { stored, derived, stored_days, derived_days, moves } = self;
+        let Self { stored, derived, stored_days, derived_days, moves, statements } = self;
         for ((key, name), sum) in &derived {
             let found = stored.get(&(key.clone(), name.clone())).copied().unwrap_or_default();
             expect(found == *sum, key, format_args!("says {found} for {name}, and the records come to {sum}"));
@@ -86,6 +100,14 @@ impl Sums {
             let of = |days: &BTreeMap<Vec<u8>, DayTotals>| days.get(key).copied().unwrap_or_default();
             let (found, sum) = (of(&stored_days), of(&derived_days));
             expect(found == sum, key, format_args!("says {found:?}, and the records come to {sum:?}"));
+        }
+        for (payout, StatementOf { scope, positions, currency, net }) in &statements {
+            let head = keys::head_of_scope(scope);
+            let range = (head.clone(), *positions.start())..=(head, *positions.end());
+            let of_currency = |(bdt, usd): (i128, i128)| if *currency == Currency::Bdt { bdt } else { usd };
+            let moved = || moves.range(range.clone()).map(|(_, (bdt, usd, _))| of_currency((*bdt, *usd))).sum::<i128>();
+            let is_closed = positions.start() <= positions.end() && moved() == *net;
+            expect(is_closed, payout, format_args!("has a statement that its transactions do not close"));
         }
         let mut running: Option<(&[u8], BothBalances)> = None;
         for ((scope, position), (bdt, usd, after)) in &moves {

@@ -1,0 +1,151 @@
+//! Reads payouts, and what is available for them.
+
+use std::ops::Range;
+
+use payments_core::{Balance, Currency, LedgerAccount, PayoutId, Timestamp};
+
+use super::{
+    Store,
+    booking::{HELD, balance_of, under_way_in},
+    codec::unpack,
+    entry::owners_at,
+    keys::{self, SCHEDULES},
+    list::{List, ReadList},
+    payout::StoredPayout,
+    reads::{Reads, parse},
+};
+use crate::{
+    Result, StoreError,
+    domain::{Destination, Funds, PayoutRecord, PayoutRules, Scope},
+};
+
+/// Where a merchant's next statement in a currency begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NextStatement {
+    /// The position of its first transaction.
+    pub from: u64,
+    pub opening_balance: Balance,
+}
+
+/// How many payouts a reader of the list reads at once.
+const PART: u64 = 20;
+
+impl Store {
+    pub async fn destination(&self, scope: &Scope, currency: Currency) -> Result<Option<Destination>> {
+        self.of_scope(scope).json(keys::destination(scope, currency)).await
+    }
+
+    /// At most `at_most` destinations whose next payout is due.
+    pub async fn due_schedules(&self, now: Timestamp, at_most: usize) -> Result<Vec<Destination>> {
+        let mut found = Vec::new();
+        for reads in self.cells()? {
+            let mut owners = Vec::new();
+            for (key, value) in reads.range(SCHEDULES.before(now.plus_millis(1)), at_most).await? {
+                owners.extend(owners_at(SCHEDULES, &key, &value));
+            }
+            found.extend(reads.records(owners, |key, value| parse(key, &value)).await?);
+        }
+        found.truncate(at_most);
+        Ok(found)
+    }
+
+    pub async fn payout(&self, id: &PayoutId) -> Result<Option<PayoutRecord>> {
+        let stored: Option<StoredPayout> = self.of(id.slot()).json(keys::payout(id)).await?;
+        Ok(stored.map(|it| it.record))
+    }
+
+    /// At most `at_most` payouts of a scope, newest first, from the one after `after` on; `None` if the scope has no payout
+    /// `after`.
+    pub async fn payouts(
+        &self,
+        scope: &Scope,
+        after: Option<&PayoutId>,
+        at_most: usize,
+    ) -> Result<Option<Vec<PayoutRecord>>> {
+        let reads = self.of_scope(scope);
+        let mut list = ReadList::open(reads, List::payouts(scope)).await?;
+        let end = match after {
+            None => list.count(),
+            Some(id) => {
+                let stored: Option<StoredPayout> = reads.json(keys::payout(id)).await?;
+                match stored.filter(|it| it.record.scope == *scope) {
+                    Some(stored) => stored.position,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let positions: Vec<u64> = (end.saturating_sub(at_most as u64)..end).rev().collect();
+        let stored = stored(reads, &list.at(&positions).await?).await?;
+        Ok(Some(stored.into_iter().map(|it| it.record).collect()))
+    }
+
+    /// Every payout that is open, oldest first.
+    pub async fn open_payouts(&self) -> Result<Vec<PayoutRecord>> {
+        self.payouts_with(&keys::open_payouts()).await
+    }
+
+    /// Every payout of an operator's batch, oldest first.
+    pub async fn payouts_in_batch(&self, batch: &str) -> Result<Vec<PayoutRecord>> {
+        self.payouts_with(&keys::payouts_in_batch(batch)).await
+    }
+
+    /// The payouts at the ends of the keys with a prefix, oldest first.
+    async fn payouts_with(&self, prefix: &[u8]) -> Result<Vec<PayoutRecord>> {
+        let mut ids: Vec<PayoutId> = Vec::new();
+        for reads in self.cells()? {
+            ids.extend(reads.all_with(prefix).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
+        }
+        ids.sort();
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(self.payout(&id).await?);
+        }
+        Ok(found)
+    }
+
+    /// Where a scope's next statement in a currency begins: after the last payout that the bank paid at once.
+    pub async fn next_statement(&self, scope: &Scope, currency: Currency) -> Result<NextStatement> {
+        let reads = self.of_scope(scope);
+        let mut list = ReadList::open(reads, List::payouts(scope)).await?;
+        let mut end = list.count();
+        while end > 0 {
+            let begin = end.saturating_sub(PART);
+            let positions: Vec<u64> = (begin..end).rev().collect();
+            let stored = stored(reads, &list.at(&positions).await?).await?;
+            let last = stored.into_iter().find(|it| it.record.ends_statement && it.record.payout.currency == currency);
+            if let Some(StoredPayout { record, to, .. }) = last {
+                return Ok(NextStatement { from: to + 1, opening_balance: record.payout.statement.closing_balance });
+            }
+            end = begin;
+        }
+        Ok(NextStatement::default())
+    }
+
+    /// The positions of a payout's transactions in the list of its scope. Its own is the last.
+    pub async fn statement_of(&self, id: &PayoutId) -> Result<Option<Range<u64>>> {
+        let stored: Option<StoredPayout> = self.of(id.slot()).json(keys::payout(id)).await?;
+        Ok(stored.map(|it| it.record.from..it.to + 1))
+    }
+
+    /// A merchant's money in a currency.
+    pub async fn funds(&self, scope: &Scope, currency: Currency, rules: &PayoutRules) -> Result<Funds, StoreError> {
+        let reads = self.of_scope(scope);
+        let head = reads.head(&keys::head_of_scope(scope)).await?;
+        let mut held = Vec::new();
+        for (gateway, days) in &rules.holds {
+            let mut sum = 0;
+            for day in days.clone() {
+                sum += reads.head(&keys::held(scope, currency, *gateway, day)).await?.sum(HELD);
+            }
+            held.push(sum);
+        }
+        let balance = head.sum(&balance_of(currency, LedgerAccount::Merchant));
+        Ok(Funds::new(balance, head.sum(&under_way_in(currency)), &held))
+    }
+}
+
+/// The payouts of these items of a list, in their order.
+async fn stored(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<StoredPayout>> {
+    let keys = items.iter().filter_map(|it| unpack(PayoutId::PREFIX, it)).map(|id| keys::payout(&id)).collect();
+    reads.records(keys, |key, value| parse(key, &value)).await
+}
