@@ -91,15 +91,14 @@ impl Store {
 
     /// The payouts at the ends of the keys with a prefix, oldest first.
     async fn payouts_with(&self, prefix: &[u8]) -> Result<Vec<PayoutRecord>> {
-        let mut ids: Vec<PayoutId> = Vec::new();
-        for reads in self.cells()? {
-            ids.extend(reads.all_with(prefix).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
-        }
-        ids.sort();
         let mut found = Vec::new();
-        for id in ids {
-            found.extend(self.payout(&id).await?);
+        for reads in self.cells()? {
+            let ids = reads.all_with(prefix).await?;
+            let keys = ids.iter().filter_map(|(key, _)| keys::id_at_end::<PayoutId>(key)).map(|id| keys::payout(&id));
+            let stored = reads.records(keys.collect(), |key, value| parse::<StoredPayout>(key, &value)).await?;
+            found.extend(stored.into_iter().map(|it| it.record));
         }
+        found.sort_by(|a: &PayoutRecord, b| a.payout.id.cmp(&b.payout.id));
         Ok(found)
     }
 
