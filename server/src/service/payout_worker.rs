@@ -47,6 +47,8 @@ impl Service {
             match moved {
                 // Somebody else was faster.
                 Ok(()) | Err(ServiceError::Conflict | ServiceError::Payout(_)) => {}
+                // It waits for money, or for the workspace to be active.
+                Err(ServiceError::Overdrawn | ServiceError::NotActive) => {}
                 Err(error) => tracing::error!(payout = %id, %error, "could not move a payout on"),
             }
         }
