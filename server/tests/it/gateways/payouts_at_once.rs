@@ -87,7 +87,8 @@ async fn whoever_asks_at_once_no_more_leaves_than_there_is() {
                 _ => panic!("{nth}: {status} {answer}"),
             }
         }
-        assert!(refunds > 0, "nothing was refunded");
+        // A payout of all that was available may have come before every refund.
+        assert!(refunds + paid_out > 0, "nothing was refunded or paid out");
         let left = balance(&live).await;
         // A dispute is a fact and may overdraw.
         assert!((-4_000..=earned).contains(&left), "{paid_out} payouts and {refunds} refunds left {left} of {earned}");
