@@ -25,6 +25,13 @@ impl Day {
         Self(timestamp.date())
     }
 
+    /// The day of a moment in Dhaka, whose clocks are six hours ahead of UTC all year.
+    #[must_use]
+    pub fn in_dhaka(timestamp: Timestamp) -> Self {
+        const AHEAD_SECONDS: u32 = 6 * 60 * 60;
+        Self::of(timestamp.plus_seconds(AHEAD_SECONDS))
+    }
+
     /// The day this many days earlier, but not before the first day of the calendar.
     #[must_use]
     pub fn minus(self, days: u16) -> Self {

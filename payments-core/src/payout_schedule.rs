@@ -11,9 +11,6 @@ use crate::{
     validation::{Fields, Invalid},
 };
 
-/// How far Dhaka's clocks are ahead of UTC, all year.
-const DHAKA_MILLIS: i64 = 6 * 60 * 60 * 1000;
-
 open_enum! {
     /// How often a payout is requested. Each begins with a day in Dhaka.
     pub enum PayoutInterval {
@@ -32,7 +29,7 @@ impl PayoutInterval {
     /// When the next day begins on which a payout is due; `None` if none is.
     #[must_use]
     pub fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut day = Day::of(Timestamp::from_millis(now.as_millis().checked_add(DHAKA_MILLIS)?).ok()?);
+        let mut day = Day::in_dhaka(now);
         loop {
             day = day.next()?;
             let is_due = match self {

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod books;
 mod developer;
 mod disputes;
 mod error;
@@ -27,6 +28,7 @@ use crate::{
         postgres::{Target, TargetError},
     },
 };
+pub use books::{BooksCommand, CoverageArgs, EntryArgs};
 pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub use disputes::{DisputeMoveArgs, DisputesCommand};
 pub use error::CommandError;
@@ -153,6 +155,11 @@ pub enum AdminCommand {
     /// List and resolve payments whose gateway state contradicts ours. The old name of the command is `reconcile`.
     #[command(alias = "reconcile")]
     Reviews(Admin<ReviewsCommand>),
+    /// Record changes of the platform's own accounts: money paid in, bank charges, fees taken.
+    Books(Admin<BooksCommand>),
+    /// Print what merchants are owed, and what bank and gateways hold to cover it, now or when a day had ended. Exits with 1 if
+    /// they do not cover it.
+    Coverage(CoverageArgs),
     /// Copy the store, as of one moment, into a missing or empty directory. The server may keep running.
     Backup {
         /// The target directory.
@@ -172,6 +179,8 @@ impl AdminCommand {
             | Self::Disputes(Admin { args, .. })
             | Self::Deliveries(Admin { args, .. })
             | Self::Reviews(Admin { args, .. })
+            | Self::Books(Admin { args, .. })
+            | Self::Coverage(CoverageArgs { args, .. })
             | Self::Backup { args, .. } => args,
         }
     }

@@ -33,6 +33,7 @@ pub struct Metrics {
     manual_settlements: Gauge,
     disputes: Gauge,
     disputes_due: Gauge,
+    coverage: Family<[(&'static str, &'static str); 1], Gauge>,
     registry: std::sync::Arc<Registry>,
 }
 
@@ -280,6 +281,11 @@ impl Metrics {
             manual_settlements: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
             disputes: add(r, "disputes_open", "Disputes that are not decided; see disputes list"),
             disputes_due: add(r, "disputes_due", "Open disputes whose evidence is due within three days, or was"),
+            coverage: add(
+                r,
+                "coverage_surplus",
+                "What bank and gateways hold beyond what merchants are owed, in minor units; see coverage",
+            ),
             registry: registry.into(),
         }
     }
@@ -307,6 +313,9 @@ impl Metrics {
         self.manual_settlements.set(observed.manual_settlements);
         self.disputes.set(observed.disputes);
         self.disputes_due.set(observed.disputes_due);
+        for (currency, surplus) in &observed.coverage {
+            self.coverage.get_or_create(&[("currency", *currency)]).set(*surplus);
+        }
     }
 }
 
@@ -321,6 +330,7 @@ pub struct Observed {
     pub manual_settlements: i64,
     pub disputes: i64,
     pub disputes_due: i64,
+    pub coverage: BTreeMap<&'static str, i64>,
 }
 
 impl Observed {

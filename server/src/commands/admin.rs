@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, DeliveriesCommand, DisputeMoveArgs, DisputesCommand,
-        KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
+        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, CoverageArgs, DeliveriesCommand, DisputeMoveArgs,
+        DisputesCommand, KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
     },
-    commands::{admin_socket, no_store::no_store_in},
+    commands::{admin_socket, books, no_store::no_store_in},
     domain::Brand,
     gateway::Gateways,
     log::{
@@ -20,8 +20,8 @@ use crate::{
         terminal::{self, Output, cell},
     },
     service::{
-        AdminReply, AdminRequest, AppRow, Directory, DisputeRequest, DisputeRow, KeyRow, RefundRow, ReviewRow,
-        WorkspaceRow,
+        AdminReply, AdminRequest, AppRow, BooksRow, Directory, DisputeRequest, DisputeRow, KeyRow, RefundRow,
+        ReviewRow, WorkspaceRow,
     },
     store::{
         BackedUp, Location, Store,
@@ -203,6 +203,8 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
                 AdminRequest::ResolveReview { payment, note, outcome, transaction }
             }
         },
+        AdminCommand::Books(Admin { command, .. }) => AdminRequest::Books(books::request(command)),
+        AdminCommand::Coverage(CoverageArgs { date, .. }) => AdminRequest::Coverage { day: date },
         AdminCommand::Backup { directory, .. } => AdminRequest::BackUp { directory: absolute(directory)? },
     })
 }
@@ -214,6 +216,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
     match reply {
         AdminReply::Error { error } => return Err(error.into()),
         AdminReply::BackedUp(made) => print_backup(&made, json, &mut out)?,
+        AdminReply::Coverage { coverage } => books::print_coverage(&coverage, json, &mut out)?,
         reply if json => out.json(&reply)?,
         AdminReply::Workspace { id, .. } => out.line(format_args!("{id}"))?,
         AdminReply::Workspaces { workspaces } => {
@@ -252,6 +255,11 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
             out.line(format_args!(
                 "{dispute} of {payment}: {amount} {currency}, {status}, {withdrawn} withdrawn, {reinstated} reinstated"
             ))?;
+        }
+        AdminReply::Booked { booked } => {
+            let BooksRow { change, amount, currency, reference, recorded_at, .. } = booked;
+            let (change, reference) = (change.as_str(), cell(&reference));
+            out.line(format_args!("{change} {amount} {currency} as {reference}, recorded at {recorded_at}"))?;
         }
         AdminReply::Settlements { settlements } => out.json(&settlements)?,
         AdminReply::Payouts { payouts } => out.json(&payouts)?,

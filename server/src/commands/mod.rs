@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod admin_socket;
+pub mod books;
 pub mod developer;
 pub mod docs;
 pub mod health;

@@ -11,13 +11,14 @@ use crate::{
 };
 
 /// The workers of the lasting service. They run until they are cancelled.
-pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 11] {
+pub fn of(service: &Arc<Service>, dispatcher: &Arc<Dispatcher>, metrics: &Metrics) -> [BoxFuture<'static, ()>; 12] {
     let [expiry, payouts, request_log, held_up, dispatching, fan_out, retries] =
         of_sandbox(service, dispatcher, metrics);
     [
         expiry,
         payouts,
         Box::pin(Arc::clone(service).prune()),
+        Box::pin(Arc::clone(service).keep_coverage()),
         Box::pin(Arc::clone(service).store_key_uses()),
         request_log,
         Box::pin(Arc::clone(service).reconcile()),

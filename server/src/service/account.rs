@@ -89,6 +89,13 @@ impl Service {
             reviews: count(self.store.manual_reviews().await?.len()),
             manual_settlements: count(self.store.manual_settlements().await?.len()),
             disputes: count(due.len()),
+            coverage: self
+                .store
+                .covers()
+                .await?
+                .into_iter()
+                .map(|(currency, it)| (currency.code(), it.surplus()))
+                .collect(),
             disputes_due: count(due.iter().flatten().filter(|due| **due <= soon).count()),
         })
     }

@@ -2,12 +2,14 @@
 
 use std::{collections::HashSet, path::PathBuf};
 
-use payments_core::{AppId, DeliveryId, Environment, KeyId, PaymentId, RawStatus, RefundId, Slot, Timestamp};
+use payments_core::{AppId, Day, DeliveryId, Environment, KeyId, PaymentId, RawStatus, RefundId, Slot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Directory, Record, Result, Service, ServiceError,
     account::NO_APP,
+    books::{BooksRequest, BooksRow},
+    coverage::CoverageReply,
     disputes::{DisputeRequest, DisputeRow},
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
@@ -73,6 +75,10 @@ pub enum AdminRequest {
     Settlements(SettlementRequest),
     /// Approves, sends and lists payouts.
     Payouts(PayoutRequest),
+    /// Records a change of the platform's own accounts.
+    Books(BooksRequest),
+    /// What covers the merchants' money, now or when a day had ended in Dhaka.
+    Coverage { day: Option<Day> },
     /// Sends a delivery's event to its endpoint once more.
     ResendDelivery { delivery: String },
     /// Resends the deliveries to an endpoint that failed within a time range.
@@ -143,6 +149,10 @@ pub enum AdminReply {
     Settlements { settlements: SettlementReply },
     /// Payouts.
     Payouts { payouts: PayoutReply },
+    /// The recorded change.
+    Booked { booked: BooksRow },
+    /// What covers the merchants' money.
+    Coverage { coverage: CoverageReply },
     /// The delivery that was resent, and the new delivery.
     Resent { resent: String, delivery: DeliveryId },
     /// How many deliveries were resent.
@@ -233,6 +243,8 @@ impl Directory {
             AdminRequest::Disputes(request) => self.dispute(request).await?,
             AdminRequest::Settlements(request) => self.settlements(gateways, request).await?,
             AdminRequest::Payouts(request) => self.payouts(request).await?,
+            AdminRequest::Books(request) => AdminReply::Booked { booked: self.record_in_books(request).await? },
+            AdminRequest::Coverage { day } => AdminReply::Coverage { coverage: self.coverage(day).await? },
             AdminRequest::ResendDelivery { delivery } => {
                 let again = self.resend_any_delivery(&delivery).await?;
                 AdminReply::Resent { resent: delivery, delivery: again }

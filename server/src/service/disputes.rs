@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Directory, Record, Result, ServiceError,
     admin::AdminReply,
-    operator_text::{checked, invalid},
+    operator_text::{amount_as_text, checked, invalid},
     retry_on_conflict,
 };
 use crate::domain::{DisputeMove, KnownDispute, MAX_DISPUTE_MOVES, Session};
@@ -25,7 +25,7 @@ pub enum DisputeRequest {
     /// Opens a dispute.
     Open {
         payment: String,
-        #[serde(with = "as_text")]
+        #[serde(with = "amount_as_text")]
         amount: Amount,
         reference: String,
         reason: Option<String>,
@@ -35,27 +35,13 @@ pub enum DisputeRequest {
     /// Records that the gateway withdrew or reinstated money.
     Move {
         dispute: String,
-        #[serde(with = "as_text")]
+        #[serde(with = "amount_as_text")]
         amount: Amount,
         reference: String,
         is_reinstated: bool,
     },
     /// Closes a dispute.
     Close { dispute: String, outcome: DisputeOutcome },
-}
-
-/// An amount in a message whose kind is one of its fields: serde reads no exact number there.
-mod as_text {
-    use payments_core::Amount;
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(amount: &Amount, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(amount)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
 }
 
 /// Who won a dispute.

@@ -5,11 +5,13 @@ mod account;
 mod activity;
 mod admin;
 mod apps;
+mod books;
 mod canonical;
 mod check_permits;
 mod checkout;
 mod claims;
 mod confirm;
+mod coverage;
 mod disputes;
 mod error;
 mod events;
@@ -72,10 +74,12 @@ use crate::{
 };
 
 pub use admin::{AdminReply, AdminRequest, KeyRow};
+pub use books::{BooksRequest, BooksRow};
 use check_permits::CheckPermits;
 pub use checkout::{CheckoutView, Receipt};
 pub use claims::Claims;
 pub use confirm::{Hint, Return};
+pub use coverage::{CoverRow, CoverageReply};
 pub use disputes::{DisputeOutcome, DisputeRequest, DisputeRow};
 use error::Record;
 pub use error::{Result, ServiceError};

@@ -29,3 +29,17 @@ pub(super) fn named<'t>(what: &str, text: &'t str) -> Result<&'t str> {
         false => Err(invalid(format!("the {what} must be one line, without control characters"))),
     }
 }
+
+/// An amount in a message whose kind is one of its fields: serde reads no exact number there.
+pub(super) mod amount_as_text {
+    use payments_core::Amount;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(in crate::service) fn serialize<S: Serializer>(amount: &Amount, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(amount)
+    }
+
+    pub(in crate::service) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}

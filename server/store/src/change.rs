@@ -8,8 +8,9 @@ use payments_core::{
 
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
-    ApiKey, App, ClaimToken, Destination, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart, Lookup, Outgoing,
-    PayoutCondition, PayoutRecord, Scope, Session, SettledRow, StoredResponse, StoredToken, Workspace,
+    ApiKey, App, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart,
+    Lookup, Outgoing, PayoutCondition, PayoutRecord, Scope, Session, SettledRow, StoredResponse, StoredToken,
+    Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -124,6 +125,11 @@ pub enum Write {
     LogPart(Box<LogPart>),
     /// A row of a gateway's statement, new or resolved.
     SettledRow(Box<SettledRow>),
+    /// A new change of the platform's own accounts. Fees are taken only if the developer's account has them; else
+    /// [`Conflict::Overdrawn`].
+    Books(Box<BooksEntry>),
+    /// The coverage of a day. It is never changed.
+    Coverage(Box<Coverage>),
     /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
@@ -146,7 +152,10 @@ impl Write {
             Self::FannedOut { scope, .. } => &scope.developer_id,
             Self::LogPart(it) => &it.scope.developer_id,
             Self::ApiKey(hash, _) => return hash.slot,
-            Self::GatewayToken(..) | Self::SettledRow(_) | Self::Migration(_) => return Slot::FIRST,
+            Self::Books(it) => return it.developer_id.as_ref().map_or(Slot::FIRST, DeveloperId::slot),
+            Self::GatewayToken(..) | Self::SettledRow(_) | Self::Coverage(_) | Self::Migration(_) => {
+                return Slot::FIRST;
+            }
         };
         developer.slot()
     }
@@ -228,7 +237,7 @@ pub enum Conflict {
     /// Another payout of the scope in this currency is open.
     #[error("another payout in this currency is open")]
     PayoutOpen,
-    /// The merchant's balance is negative.
+    /// The merchant's balance is negative, or its account of fees would be.
     #[error("the merchant's balance is negative: {balance_minor} in minor units")]
     Overdrawn { balance_minor: i128 },
     /// The merchant's balance does not cover a refund, even with the overdraft.

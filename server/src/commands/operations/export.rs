@@ -6,7 +6,7 @@ use std::{
 };
 
 use payments_core::{
-    Amount, Currency, Delivery, DeveloperId, Environment, Payment, Posting, Refund, Timestamp, text::is_hidden,
+    Amount, Booking, Currency, Delivery, DeveloperId, Environment, Payment, Posting, Refund, Timestamp, text::is_hidden,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{open::with_snapshot, progress};
 use crate::{
     cli::{CommandError, ExportArgs, ExportFormat, ExportedRecords},
-    domain::{PayoutRecord, Session, SettledRow},
+    domain::{BooksEntry, PayoutRecord, Session, SettledRow},
     log::terminal,
     store::Snapshot,
 };
@@ -157,23 +157,25 @@ fn write_records(
                     }
                 }
             }
+            let mut write = |of: Owner<'_>, at: Timestamp, booking: Booking| {
+                booking.postings().filter(|_| period.contains(&at)).try_for_each(|posting| {
+                    rows.write_cells(&names(&POSTINGS), posting_without_payment(of, &posting, at))
+                })
+            };
             for booked in store.each_payout_with_bookings() {
                 let (PayoutRecord { scope, payout, .. }, bookings) = booked?;
                 let of = (Some(&scope.developer_id), payout.environment, payout.currency);
-                for (at, booking) in bookings.into_iter().filter(|(at, _)| period.contains(at)) {
-                    for posting in booking.postings() {
-                        rows.write_cells(&names(&POSTINGS), posting_without_payment(of, &posting, at))?;
-                    }
-                }
+                bookings.into_iter().try_for_each(|(at, booking)| write(of, at, booking))?;
             }
             for row in each_settled_row(store) {
                 let row = row?;
                 let of = (None, Environment::Live, row.row.currency);
-                for (at, booking) in row.bookings().filter(|(at, _)| period.contains(at)) {
-                    for posting in booking.postings() {
-                        rows.write_cells(&names(&POSTINGS), posting_without_payment(of, &posting, at))?;
-                    }
-                }
+                row.bookings().try_for_each(|(at, booking)| write(of, at, booking))?;
+            }
+            for entry in store.each("books") {
+                let entry: BooksEntry = serde_json::from_slice(&entry?.1)?;
+                let of = (entry.developer_id.as_ref(), Environment::Live, entry.currency);
+                write(of, entry.recorded_at, entry.booking())?;
             }
         }
         ExportedRecords::Settlements => {
@@ -277,9 +279,12 @@ const POSTINGS: [OfPosting; 8] = [
     ("currency", |payment, _, _| json!(payment.currency)),
 ];
 
-/// The cells of a posting of a payout, or of a row that is not its payment's.
+/// Whose posting it is: a developer's, or the platform's.
+type Owner<'o> = (Option<&'o DeveloperId>, Environment, Currency);
+
+/// The cells of a posting that belongs to no payment.
 fn posting_without_payment(
-    (developer, environment, currency): (Option<&DeveloperId>, Environment, Currency),
+    (developer, environment, currency): Owner<'_>,
     posting: &Posting,
     at: Timestamp,
 ) -> [Value; 8] {

@@ -3,7 +3,9 @@
 mod activity;
 mod app;
 mod attempts;
+mod books;
 mod brand;
+mod coverage;
 mod delivery;
 mod dispute;
 mod endpoint;
@@ -34,7 +36,9 @@ pub use app::App;
 pub use attempts::{
     EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS, MAX_ATTEMPTS,
 };
+pub use books::{BooksChange, BooksEntry};
 pub use brand::{Brand, Colour, Edit, LogoUrl};
+pub use coverage::{Cover, Coverage};
 pub use delivery::Outgoing;
 pub use dispute::{DisputeMove, GatewayDispute, KnownDispute, MAX_DISPUTE_MOVES};
 pub use endpoint::Endpoint;

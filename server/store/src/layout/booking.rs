@@ -89,6 +89,7 @@ impl StoredMoney {
             entries.push(Entry::Item { list: List::transactions(scope), position: *position, item });
         }
         entries.extend(booking.postings().map(|posting| self.sum(scope, posting)));
+        entries.extend(self.totals(scope.environment));
         if let Some(((gateway, held_day), moved)) =
             gateway.zip(*held_day).zip(self.moved()).filter(|_| is_held(*booking))
         {
@@ -104,6 +105,23 @@ impl StoredMoney {
             entries.push(Entry::Day { scope: scope.clone(), currency: *currency, day: *day, added });
         }
         entries
+    }
+
+    /// The cell's sums of what merchants are owed, owe, and have in transit, so that nobody adds up all merchants.
+    fn totals(&self, environment: Environment) -> impl Iterator<Item = Entry> {
+        let Self { currency, booking, listed, .. } = *self;
+        let moved = i128::from(booking.change_of(LedgerAccount::Merchant));
+        let balances = listed.map(|it| it.balances().of(currency)).map_or([0, 0], |after| [after - moved, after]);
+        let [owed, owing] = [1, -1].map(|sign| balances.map(|it| (sign * it).max(0)));
+        let in_transit = booking.change_of(LedgerAccount::PayoutsInTransit).into();
+        [(OWED, owed[1] - owed[0]), (OWING, owing[1] - owing[0]), (IN_TRANSIT, in_transit)]
+            .into_iter()
+            .filter(|(_, amount)| *amount != 0)
+            .map(move |(name, amount)| Entry::Sum {
+                head: keys::gauges(),
+                name: total_of(environment, currency, name),
+                amount,
+            })
     }
 
     /// The part of a posting in the balance of its account: a developer's, or the cell's part of one of the platform's.
@@ -132,6 +150,17 @@ impl Record for StoredBooking {
 
 /// The name of the sum of what a day's payments by a gateway brought a merchant.
 pub(super) const HELD: &str = "net";
+
+/// What the positive balances of merchants sum to.
+pub(super) const OWED: &str = "owed";
+/// What the negative ones sum to, without their sign.
+pub(super) const OWING: &str = "owing";
+pub(super) const IN_TRANSIT: &str = "in_transit";
+
+/// The name of a cell's sum over the merchants.
+pub(super) fn total_of(environment: Environment, currency: Currency, name: &str) -> String {
+    format!("merchants.{environment}.{currency}.{name}")
+}
 
 /// The name of the sum of what refunds under way will take from a merchant.
 pub(super) fn under_way_in(currency: Currency) -> String {

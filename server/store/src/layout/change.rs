@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     booking::{Listed, MoneyOf, StoredBooking, StoredMoney, balance_of},
+    books::fees_of,
     delivery::StoredDelivery,
     draft::Draft,
     entry::{Record, day_number},
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     BookingWrite, Change, CommitError, Committed, Conflict, EventWrite, PaymentWrite, StoreError, Write,
-    domain::{BothBalances, Endpoint, MoneyMove, Outgoing, Scope, Session, held_day},
+    domain::{BooksEntry, BothBalances, Endpoint, MoneyMove, Outgoing, Scope, Session, held_day},
 };
 
 impl Draft<'_> {
@@ -65,6 +66,8 @@ impl Draft<'_> {
             Write::DeliveryChanged(it) | Write::DeliveryResent(it) => self.delivery_changed(it)?,
             Write::LogPart(it) => self.put_next(&**it)?,
             Write::SettledRow(it) => self.put_next(&**it)?,
+            Write::Books(it) => self.books(it)?,
+            Write::Coverage(it) => self.put_next(&**it)?,
             Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)
@@ -79,6 +82,13 @@ impl Draft<'_> {
     fn follow<R: Record + Versioned>(&mut self, before: Option<R>, record: &R) -> Result<(), CommitError> {
         check_follows(before.as_ref().map(Versioned::version), before_of(record.version()))?;
         self.replace(before.as_ref(), record)
+    }
+
+    fn books(&mut self, entry: &BooksEntry) -> Result<(), CommitError> {
+        self.put_next(entry)?;
+        let Some((head, fees)) = fees_of(entry) else { return Ok(()) };
+        let balance_minor = self.head(&head)?.sum(&fees);
+        if balance_minor < 0 { Err(Conflict::Overdrawn { balance_minor }.into()) } else { Ok(()) }
     }
 
     fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize) -> Result<(), CommitError> {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     Work,
     bytes::{CELL, Table, with_prefix},
-    domain::{GatewayName, IdempotencyKey, KeyHash, Lookup, Place, Scope, Subject},
+    domain::{BooksChange, GatewayName, IdempotencyKey, KeyHash, Lookup, Place, Scope, Subject},
 };
 
 /// Defines a function for each kind of key: its home, and its parts.
@@ -58,6 +58,9 @@ keys! { Record
     /// The prefix of the settled rows, in the order of their gateways and ids.
     settled_rows() of home(Slot::FIRST) => "settled-row/";
     settled_row(gateway: GatewayName, id: &str) of home(Slot::FIRST) => "settled-row/", gateway.as_str(), "/", id;
+    books_entry(slot: Slot, developer: &str, change: BooksChange, reference: &str) of home(slot) =>
+        "books/", developer, "/", change.as_str(), "/", reference;
+    coverage(day: Day) of home(Slot::FIRST) => "coverage/", day.to_string();
     /// The last migration into this store.
     migration() of home(Slot::FIRST) => "migration/last";
 }

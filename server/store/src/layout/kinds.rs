@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    domain::{App, Destination, Endpoint, LogPart, SettledRow, Workspace},
+    domain::{App, BooksEntry, Coverage, Destination, Endpoint, LogPart, SettledRow, Workspace},
 };
 
 /// The entries of a stored record.
@@ -41,6 +41,8 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
             ClaimOn { key: keys::idempotency_key(key).ok_or_else(unknown)?, claim: parse(key, value)? }.entries()
         }
         "settled-row" => parse::<SettledRow>(key, value)?.entries(),
+        "books" => parse::<BooksEntry>(key, value)?.entries(),
+        "coverage" => parse::<Coverage>(key, value)?.entries(),
         "destination" => parse::<Destination>(key, value)?.entries(),
         "payout" => parse::<StoredPayout>(key, value)?.entries(),
         "log" => parse::<LogPart>(key, value)?.entries(),

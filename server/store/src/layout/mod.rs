@@ -8,10 +8,12 @@
 
 mod bits;
 mod booking;
+mod books;
 mod change;
 mod check;
 mod claims;
 mod codec;
+mod coverage;
 mod delivery;
 mod draft;
 mod entry;

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod books;
 mod broken_connections;
 mod changes;
 mod damaged_rows;
@@ -278,6 +279,10 @@ contract! {
     }
     settlements {
         a_settled_row_counts_once_and_its_payment_waits_no_longer,
+    }
+    books {
+        what_merchants_are_owed_and_owe_is_known_after_each_change,
+        an_entry_of_an_operator_is_recorded_once_and_takes_no_more_fees_than_there_are,
     }
     payouts {
         a_payout_takes_only_what_is_available_and_only_one_is_open,

@@ -12,7 +12,7 @@ use payments_store::{
 };
 use tokio::task::spawn_blocking;
 
-use crate::{Embedded, Engine, Postgres, changes, payouts, samples::*, settlements};
+use crate::{Embedded, Engine, Postgres, books, changes, payouts, samples::*, settlements};
 
 /// A store that can be read as of one moment, and takes in values.
 pub(super) trait Moved: Engine {
@@ -70,6 +70,7 @@ pub(super) async fn fill(store: Arc<Store>) {
     let unsettled = settlements::paid_at_gateway(7).into_iter().map(payment).collect();
     commit(&store, unsettled).await.unwrap();
     payouts::fill(&store).await;
+    books::fill(&store).await;
     let waiting = ping(4, at(4), &endpoint(1));
     commit(&store, vec![fanned_out, delivery(&made), delivery(&waiting)]).await.unwrap();
     commit(&store, vec![wait(&waiting, at(DAY)), end(&ping(1, at(0), &endpoint(1)))]).await.unwrap();
@@ -116,6 +117,10 @@ async fn move_all<S: Moved, T: Moved>() {
         "claim",
         "log",
         "settled-row",
+        "payout",
+        "destination",
+        "books",
+        "coverage",
     ];
     for kind in kinds {
         assert!(all.iter().any(|(key, _)| record_kind(key) == Some(kind)), "{kind}");

@@ -52,7 +52,7 @@ fn destination() -> PayoutDestination {
 }
 
 /// A request of a payout of so many taka of a balance.
-async fn request(store: &Store, nth: u8, taka: u64, rules: PayoutRules) -> PayoutWrite {
+pub(super) async fn request(store: &Store, nth: u8, taka: u64, rules: PayoutRules) -> PayoutWrite {
     let next = store.next_statement(&scope(), Currency::Bdt).await.unwrap();
     let funds = store.funds(&scope(), Currency::Bdt, &rules).await.unwrap();
     let now = at(10_000 * i64::from(nth));
@@ -82,7 +82,7 @@ async fn request(store: &Store, nth: u8, taka: u64, rules: PayoutRules) -> Payou
     write(record, decision, PayoutCondition::Available(rules))
 }
 
-fn step(before: &PayoutRecord, step: PayoutStep, condition: PayoutCondition) -> PayoutWrite {
+pub(super) fn step(before: &PayoutRecord, step: PayoutStep, condition: PayoutCondition) -> PayoutWrite {
     let decision = decide_payout(&before.payout, step.clone(), before.payout.updated_at).unwrap();
     let mut record = before.next();
     match step {
@@ -97,13 +97,13 @@ fn steps() -> [PayoutStep; 3] {
     [PayoutStep::Approved, PayoutStep::Sent, PayoutStep::Paid { reference: "FT-1".into() }]
 }
 
-async fn committed(store: &Arc<Store>, write: PayoutWrite) -> Result<PayoutRecord, CommitError> {
+pub(super) async fn committed(store: &Arc<Store>, write: PayoutWrite) -> Result<PayoutRecord, CommitError> {
     let record = write.record.clone();
     commit(store, vec![Write::Payout(Box::new(write))]).await.map(|_| record)
 }
 
 /// A workspace with a paid payment, which brought 97.50.
-async fn earned(store: &Arc<Store>) {
+pub(super) async fn earned(store: &Arc<Store>) {
     let created = new_payment(1, at(0));
     let mut paid = paid(&created.session, at(1));
     paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::Bkash, ..new_attempt("a") });
@@ -113,7 +113,7 @@ async fn earned(store: &Arc<Store>) {
 }
 
 /// A payout of so many taka that was paid.
-async fn paid_out(store: &Arc<Store>, nth: u8, taka: u64) -> PayoutRecord {
+pub(super) async fn paid_out(store: &Arc<Store>, nth: u8, taka: u64) -> PayoutRecord {
     let mut record = committed(store, request(store, nth, taka, PayoutRules::default()).await).await.unwrap();
     for next in steps() {
         record = committed(store, step(&record, next, PayoutCondition::NotOverdrawn)).await.unwrap();

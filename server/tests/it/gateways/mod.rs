@@ -4,6 +4,7 @@ mod amounts;
 mod calls;
 mod card_disputes;
 mod costs;
+mod coverage;
 mod disputes;
 mod other_answers;
 mod partial_refunds;

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     EventWrite, Migration, StoreError,
     domain::{
-        ApiKey, App, Destination, Endpoint, LogPart, Scope, Session, SettledRow, Subject, Workspace, delivery_faults,
-        endpoint_faults, faults, owner_of,
+        ApiKey, App, BooksEntry, Coverage, Destination, Endpoint, LogPart, Scope, Session, SettledRow, Subject,
+        Workspace, delivery_faults, endpoint_faults, faults, owner_of,
     },
     invariants::{Effect, booking_fault, claim_faults, effect_of, event_faults},
 };
@@ -55,6 +55,8 @@ impl Check<'_> {
                 self.stands(key, &TokenOf { gateway, token }).await
             }
             "settled-row" => self.plain::<SettledRow>(key, value).await,
+            "books" => self.plain::<BooksEntry>(key, value).await,
+            "coverage" => self.plain::<Coverage>(key, value).await,
             "destination" => self.plain::<Destination>(key, value).await,
             "log" => self.plain::<LogPart>(key, value).await,
             "migration" => self.plain::<Migration>(key, value).await,
