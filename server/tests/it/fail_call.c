@@ -1,6 +1,9 @@
-/* Makes one file call of a process fail. Load it with LD_PRELOAD.
+/* Makes one file call of a process fail, or kills the process there. Load it with LD_PRELOAD.
  *
  * FAIL_UNDER   the directory whose files it watches; other calls pass
+ * FAIL_CALL    the only name of calls that it watches, such as sync; without it, it watches all
+ * FAIL_WHEN    a file; other calls pass while it is missing
+ * FAIL_BY      with kill, the call kills the process
  * FAIL_AT      the number of the failing call, counted from 1 over all threads; 0 fails none
  * FAIL_LOG     a file that gets one line per call: number, name, file
  *
@@ -11,6 +14,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,8 +33,10 @@ static int is_under(const char *path) {
 static int fails(const char *call, const char *path) {
     const char *at = getenv("FAIL_AT");
     const char *log = getenv("FAIL_LOG");
+    const char *only = getenv("FAIL_CALL"), *when = getenv("FAIL_WHEN"), *by = getenv("FAIL_BY");
     long number;
     if (!at || !is_under(path)) return 0;
+    if ((only && strcmp(only, call) != 0) || (when && access(when, F_OK) != 0)) return 0;
     number = atomic_fetch_add(&calls, 1) + 1;
     if (log) {
         static int (*real_open)(const char *, int, ...);
@@ -46,6 +52,7 @@ static int fails(const char *call, const char *path) {
             close(file);
         }
     }
+    if (number == atol(at) && by && strcmp(by, "kill") == 0) kill(getpid(), SIGKILL);
     return number == atol(at);
 }
 

@@ -21,7 +21,7 @@ use crate::{
 const PAYMENTS: usize = 24;
 
 /// Compiles the library that makes a call fail.
-fn shim(directory: &Path) -> PathBuf {
+pub(crate) fn shim(directory: &Path) -> PathBuf {
     let library = directory.join("fail_call.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fail_call.c");
     let mut compile = Command::new("cc");

@@ -11,12 +11,14 @@ mod partial_refunds;
 mod payments;
 mod payouts;
 mod payouts_at_once;
+mod platform;
 mod refunds;
 mod refunds_elsewhere;
 mod returns;
 mod reviews;
 mod second_try;
 mod settlements;
+mod story;
 mod tokens;
 
 use crate::{engine::Engine, live::Live};

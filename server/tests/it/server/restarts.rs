@@ -25,6 +25,10 @@ impl Server {
         self.process.wait().unwrap();
     }
 
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     /// Restarts on the same data and port. On a database, the killed server's leases end now instead of after a minute.
     pub(crate) fn restart(&mut self) {
         if let Some(url) = self.database() {
