@@ -93,6 +93,14 @@ impl Connection {
         Ok(Directory { store, ambient }.administer(&Gateways::none(), request).await)
     }
 
+    /// The answer to a request that succeeds.
+    pub(super) async fn need(&mut self, request: AdminRequest) -> Result<AdminReply, CommandError> {
+        match self.ask(request).await? {
+            AdminReply::Error { error } => Err(error.into()),
+            reply => Ok(reply),
+        }
+    }
+
     pub(super) async fn close(self) -> Result<(), CommandError> {
         let Some((store, closing)) = self.opened else { return Ok(()) };
         drop(store);
@@ -102,6 +110,11 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// The answer is not one to the request.
+pub(super) fn unexpected() -> CommandError {
+    "the running server has another version; use the command line of that version".into()
 }
 
 /// Opens the store for a request.

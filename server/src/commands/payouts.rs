@@ -5,7 +5,11 @@ use std::{collections::HashMap, fs::File, io, path::Path};
 use csv::{StringRecord, Trim};
 use serde_json::json;
 
-use super::{admin::Connection, operations::Rows, settlements::csv_error};
+use super::{
+    admin::{Connection, unexpected},
+    operations::Rows,
+    settlements::csv_error,
+};
 use crate::{
     cli::{Admin, CommandError, ExportFormat, PayoutsCommand, ReasonArgs},
     log::{
@@ -53,9 +57,8 @@ impl Work {
     }
 
     async fn ask(&mut self, request: PayoutRequest) -> Result<PayoutReply, CommandError> {
-        match self.connection.ask(AdminRequest::Payouts(request)).await? {
+        match self.connection.need(AdminRequest::Payouts(request)).await? {
             AdminReply::Payouts { payouts } => Ok(payouts),
-            AdminReply::Error { error } => Err(error.into()),
             _ => Err(unexpected()),
         }
     }
@@ -194,10 +197,6 @@ fn read_results(path: &Path) -> Result<(Vec<u64>, Vec<PayoutRow>), String> {
         rows.push(row);
     }
     Ok((lines, rows))
-}
-
-fn unexpected() -> CommandError {
-    "the running server has another version; use the command line of that version".into()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     ambient::OperatingSystem,
     cli::CommandError,
-    commands::{admin_socket, no_store::no_store_in},
+    commands::{admin::unexpected, admin_socket, no_store::no_store_in},
     service::{AdminReply, AdminRequest},
     store::{
         Location, Snapshot,
@@ -62,9 +62,7 @@ async fn with_store<T: Send + 'static>(
             None => false,
             Some(AdminReply::BackedUp(_)) => true,
             Some(AdminReply::Error { error }) => return Err(error.into()),
-            Some(_) => {
-                return Err("the running server has another version; use the command line of that version".into());
-            }
+            Some(_) => return Err(unexpected()),
         };
         let mut directory = directory.to_owned();
         tokio::task::spawn_blocking(move || {

@@ -13,7 +13,10 @@ use serde_json::json;
 
 use self::statement::Statement;
 pub(super) use self::statement::csv_error;
-use super::{admin::Connection, operations};
+use super::{
+    admin::{Connection, unexpected},
+    operations,
+};
 use crate::{
     cli::{Admin, CommandError, SettlementList, SettlementsCommand, StatementColumns},
     domain::{GatewayName, RowKind, SettledRow, StatementRow},
@@ -73,9 +76,8 @@ impl Work {
     }
 
     async fn ask(&mut self, request: SettlementRequest) -> Result<SettlementReply, CommandError> {
-        match self.connection.ask(AdminRequest::Settlements(request)).await? {
+        match self.connection.need(AdminRequest::Settlements(request)).await? {
             AdminReply::Settlements { settlements } => Ok(settlements),
-            AdminReply::Error { error } => Err(error.into()),
             _ => Err(unexpected()),
         }
     }
@@ -220,8 +222,4 @@ const fn kind_name(kind: RowKind) -> &'static str {
         RowKind::Fee => "fee",
         RowKind::Other => "other",
     }
-}
-
-fn unexpected() -> CommandError {
-    "the running server has another version; use the command line of that version".into()
 }

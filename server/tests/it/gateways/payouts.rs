@@ -16,7 +16,7 @@ use super::{
 use crate::{
     engine::Engine,
     live::Live,
-    server::{BINARY, assert_nowhere, text_of},
+    server::{BINARY, assert_nowhere, eventually, text_of},
 };
 
 const HEADER: &str = "payout,amount,currency,kind,holder,institution,number,reference";
@@ -140,6 +140,36 @@ async fn an_operator_pays_merchants_and_records_what_the_bank_says() {
         it.live.server.kill();
         assert_nowhere(NUMBER, it.live.server.directory.path());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_requests_a_payout_when_its_day_begins_and_the_policy_approves_small_ones() {
+    let mut it = Platform::start_with(Engine::Directory, "payout-without-approval = ['BDT=1000']").await;
+    it.live.paid(1000.0, "BDT").await;
+    it.put_destination().await;
+    let schedule = json!({"currency": "BDT", "interval": "daily", "minimum": 500});
+    let (status, set) = it.post("/payouts/schedules", schedule).await;
+    assert_eq!(status, StatusCode::OK, "{set}");
+    assert_eq!(it.run(&["list"]), "", "its day has not begun");
+    it.clock.set(A_DAY_AND_AN_HOUR);
+    it.restart();
+    let listed = eventually("the scheduled payout", async || {
+        Some(it.run(&["list", "--status", "approved"])).filter(|listed| !listed.is_empty())
+    })
+    .await;
+    assert!(listed.contains(" 940 BDT approved ") && listed.ends_with(" platform"), "{listed}");
+    assert_eq!(it.books(), [1_000, 94_000, 0]);
+    let payout = listed.lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert_eq!(it.run(&["send", "--batch", "b1"]), file_of(&payout, "940"));
+    it.run(&["paid", &payout, "--reference", "FT1"]);
+
+    // The next day has nothing to pay: less than the minimum is available.
+    it.live.paid(500.0, "BDT").await;
+    let begun = it.next_payout().await;
+    it.clock.set(2 * A_DAY_AND_AN_HOUR);
+    it.restart();
+    eventually("the day after", async || (it.next_payout().await != begun).then_some(())).await;
+    assert_eq!(it.run(&["list"]), "");
 }
 
 #[test]

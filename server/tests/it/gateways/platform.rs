@@ -29,7 +29,11 @@ pub(super) struct Platform {
 
 impl Platform {
     pub(super) async fn start(engine: Engine) -> Self {
-        let settings = format!("gateway-timeout = 1\npayout-key = '{KEY}'\npayout-reserve = ['BDT=10']");
+        Self::start_with(engine, "").await
+    }
+
+    pub(super) async fn start_with(engine: Engine, settings: &str) -> Self {
+        let settings = format!("gateway-timeout = 1\npayout-key = '{KEY}'\npayout-reserve = ['BDT=10']\n{settings}");
         let mut it = Self { live: Live::start_on(engine, &settings, &[]).await, clock: Clock::new(), engine };
         it.restart();
         it
@@ -86,6 +90,12 @@ impl Platform {
         let (status, payout) = self.post("/payouts", body).await;
         assert_eq!(status, StatusCode::CREATED, "{payout}");
         payout["id"].as_str().unwrap().to_owned()
+    }
+
+    /// When the schedule requests the next payout.
+    pub(super) async fn next_payout(&self) -> Value {
+        let answer = self.live.request(Method::GET, "/payouts/destinations").send().await.unwrap();
+        answer.json::<Value>().await.unwrap()[0]["schedule"]["nextAt"].clone()
     }
 
     pub(super) async fn status(&self, payout: &str) -> Value {
