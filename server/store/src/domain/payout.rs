@@ -116,6 +116,7 @@ impl PayoutRecord {
         let rules = [
             (!matches!(payout.status, PayoutStatus::Other(_)), "is in an unknown state"),
             (payout.amount > Amount::ZERO, "is of nothing"),
+            (payout.statement.closing_balance.as_minor() >= 0, "takes more than there was"),
             (payout.environment == self.scope.environment, "is of another environment"),
             (payout.status.is_open() == payout.ended_at.is_none(), "endedAt does not match its state"),
             (is_paid == payout.paid_at.is_some(), "paidAt does not match its state"),

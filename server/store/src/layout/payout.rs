@@ -53,9 +53,18 @@ impl Record for StoredPayout {
             entries.push(Entry::Key { key: keys::open_payout_of(scope, *currency), value });
             entries.push(key_alone(keys::open_payout(id)));
         }
+        if self.record.ends_statement {
+            let (head, name) = (keys::head_of_scope(scope), stated_in(*currency));
+            entries.push(Entry::Sum { head, name, amount: i128::from(self.to) + 1 - i128::from(self.record.from) });
+        }
         entries.extend(self.record.batch.as_ref().map(|batch| key_alone(keys::payout_in_batch(batch, id))));
         entries
     }
+}
+
+/// The name of the sum of the transactions in the statements that ended, each of which begins after the one before.
+fn stated_in(currency: Currency) -> String {
+    format!("stated.{currency}")
 }
 
 impl Draft<'_> {
@@ -119,8 +128,10 @@ impl Draft<'_> {
                 if payout.amount > available {
                     return Err(Conflict::NotAvailable { available }.into());
                 }
-                // The balance has changed since the statement was written.
-                match closing_balance(funds.balance, payout.amount) == payout.statement.closing_balance {
+                let stated = self.head(&keys::head_of_scope(scope))?.sum(&stated_in(payout.currency));
+                let closing = closing_balance(funds.balance, payout.amount);
+                // The balance has changed since the statement was written, or the one before has ended.
+                match closing == payout.statement.closing_balance && stated == i128::from(record.from) {
                     true => Ok(()),
                     false => Err(Conflict::Stale.into()),
                 }

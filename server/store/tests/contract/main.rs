@@ -287,6 +287,7 @@ contract! {
     payouts {
         a_payout_takes_only_what_is_available_and_only_one_is_open,
         payouts_are_listed_and_each_statement_begins_after_the_last_one,
+        a_statement_that_was_written_before_the_last_one_ended_is_written_again,
     }
     found {
         a_reader_of_the_list_of_payments_misses_none_and_reads_none_twice,

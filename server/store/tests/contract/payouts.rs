@@ -8,7 +8,7 @@ use payments_core::{
     decide_payout, request_payout,
 };
 use payments_store::{
-    BookingWrite, CommitError, EventWrite, PayoutWrite, Store, TransactionsFrom, Write,
+    BookingWrite, CommitError, Conflict, EventWrite, PayoutWrite, Store, TransactionsFrom, Write,
     domain::{
         Actor, Destination, GatewayAttempt, GatewayName, PayoutCondition, PayoutRecord, PayoutRules, held_day,
         new_attempt,
@@ -199,9 +199,26 @@ pub(super) async fn payouts_are_listed_and_each_statement_begins_after_the_last_
     assert_eq!(balances.iter().map(|it| it.balance_minor).collect::<Vec<_>>(), [3_750, 5_750, 4_750, 5_750, 9_750]);
 }
 
+pub(super) async fn a_statement_that_was_written_before_the_last_one_ended_is_written_again(store: Arc<Store>) {
+    earned(&store).await;
+    let mut record = committed(&store, request(&store, 1, 40, PayoutRules::default()).await).await.unwrap();
+    let early = request(&store, 2, 10, PayoutRules::default()).await;
+    for next in steps() {
+        record = committed(&store, step(&record, next, PayoutCondition::None)).await.unwrap();
+    }
+    let refused = commit(&store, vec![Write::Payout(Box::new(early))]).await;
+    assert_eq!(outcome(refused), Conflict::Stale.to_string());
+    let second = committed(&store, request(&store, 2, 10, PayoutRules::default()).await).await.unwrap();
+    assert_eq!(second.from, 2);
+}
+
 async fn damaged_payouts_are_found<E: Engine>() {
     type Damage = fn(&mut PayoutWrite);
-    let cases: [(&str, Damage); 4] = [
+    let cases: [(&str, Damage); 6] = [
+        ("takes more than there was", |it| {
+            it.record.payout.statement.closing_balance = Balance::from_minor(-1);
+        }),
+        ("has a statement that does not begin after the last one", |it| it.record.from += 1),
         ("has a statement that its transactions do not close", |it| it.record.from += 1),
         ("has other bookings than its state requires", |it| it.booking = None),
         ("has other events than its state requires", |it| it.event = None),

@@ -229,7 +229,8 @@ impl Check<'_> {
         let Payout { currency, statement, .. } = &record.payout;
         let net = statement.closing_balance.as_minor() - statement.opening_balance.as_minor();
         let (scope, positions) = (record.scope.clone(), record.from..=*to);
-        self.sums.statement(key, StatementOf { scope, positions, currency: *currency, net });
+        let (currency, ends) = (*currency, record.ends_statement);
+        self.sums.statement(key, StatementOf { scope, positions, currency, net, ends });
         self.stands(key, &stored).await
     }
 

@@ -34,6 +34,8 @@ pub(super) struct StatementOf {
     pub(super) positions: RangeInclusive<u64>,
     pub(super) currency: Currency,
     pub(super) net: i128,
+    /// Whether the next statement begins after it.
+    pub(super) ends: bool,
 }
 
 impl Sums {
@@ -87,7 +89,7 @@ impl Sums {
     }
 
     pub(super) fn compare(self, mut expect: impl FnMut(bool, &[u8], Arguments<'_>)) {
-        let Self { stored, derived, stored_days, derived_days, moves, statements } = self;
+        let Self { stored, derived, stored_days, derived_days, moves, mut statements } = self;
         for ((key, name), sum) in &derived {
             let found = stored.get(&(key.clone(), name.clone())).copied().unwrap_or_default();
             expect(found == *sum, key, format_args!("says {found} for {name}, and the records come to {sum}"));
@@ -101,8 +103,19 @@ impl Sums {
             let (found, sum) = (of(&stored_days), of(&derived_days));
             expect(found == sum, key, format_args!("says {found:?}, and the records come to {sum:?}"));
         }
-        for (payout, StatementOf { scope, positions, currency, net }) in &statements {
+        statements.sort_by_key(|(_, it)| *it.positions.end());
+        let mut begins = BTreeMap::new();
+        for (payout, StatementOf { scope, positions, currency, net, ends }) in &statements {
             let head = keys::head_of_scope(scope);
+            let begins = begins.entry((head.clone(), *currency)).or_insert(0);
+            expect(
+                positions.start() == begins,
+                payout,
+                format_args!("has a statement that does not begin after the last one"),
+            );
+            if *ends {
+                *begins = positions.end() + 1;
+            }
             let range = (head.clone(), *positions.start())..=(head, *positions.end());
             let of_currency = |(bdt, usd): (i128, i128)| if *currency == Currency::Bdt { bdt } else { usd };
             let moved = || moves.range(range.clone()).map(|(_, (bdt, usd, _))| of_currency((*bdt, *usd))).sum::<i128>();
