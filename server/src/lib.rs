@@ -37,8 +37,8 @@ pub mod parts {
         metrics::Metrics,
         serve::workers,
         service::{
-            AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, PayoutSettings, Service,
-            Services, Settings,
+            AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, PayoutOutcome,
+            PayoutReply, PayoutRequest, PayoutRow, PayoutSettings, Service, Services, Settings,
         },
     };
 }

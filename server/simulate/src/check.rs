@@ -23,6 +23,7 @@ use super::{
     endpoints::{Manners, Received, TEST_EVENT},
     merchant::Merchant,
     node::PERMITS,
+    payouts,
     world::{Ask, Key, World},
 };
 
@@ -74,7 +75,8 @@ fn unfinished(world: &World, at_most: usize) -> Vec<String> {
         deliveries.filter(|it| it.is_in_outbox() || it.waits_until().is_some_and(is_overdue) || is_held_up(it));
     let unsent = unsent.map(|it| format!("{} still has to be sent", it.delivery.id));
     let money = once_with(|| money(world, &sessions(&store).collect::<Vec<_>>())).flatten();
-    open.chain(unsent).chain(money).take(at_most).collect()
+    let payouts = once_with(|| payouts::unfinished(world, &store)).flatten();
+    open.chain(unsent).chain(money).chain(payouts).take(at_most).collect()
 }
 
 /// Differences between the gateways' books and the sessions.
@@ -180,6 +182,7 @@ pub(super) fn check(world: &Arc<World>) {
         }
     });
     orders(world, &sessions);
+    payouts::check(world, &store);
     deliveries(world, &store, &sessions);
     for node in &world.nodes {
         let (permits, effects) = node.in_flight();
@@ -293,7 +296,9 @@ fn deliveries(world: &Arc<World>, store: &EmbeddedStore, sessions: &[Session]) {
     }
     let known: BTreeSet<&str> = events.values().flatten().map(|event| event.id.as_str()).collect();
     for (host, received) in &received {
-        let foreign = received.iter().filter(|(event, it)| it.kind != TEST_EVENT && !known.contains(event.as_str()));
+        let foreign = received.iter().filter(|(event, it)| {
+            it.kind != TEST_EVENT && !it.kind.starts_with("payout.") && !known.contains(event.as_str())
+        });
         for (event, it) in foreign {
             world.violation(format!("{host} got {} {event}, which no payment has", it.kind));
         }

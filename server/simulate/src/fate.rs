@@ -188,7 +188,11 @@ impl Counts {
         self.backups += other.backups;
         self.restored += other.restored;
         other.troubles.iter().for_each(|(trouble, count)| *self.troubles.entry(*trouble).or_default() += count);
-        for (all, of) in [(&mut self.moves, &other.moves), (&mut self.transitions, &other.transitions)] {
+        for (all, of) in [
+            (&mut self.moves, &other.moves),
+            (&mut self.transitions, &other.transitions),
+            (&mut self.payouts, &other.payouts),
+        ] {
             of.iter().for_each(|(name, count)| *all.entry(name.clone()).or_default() += count);
         }
     }
@@ -209,6 +213,7 @@ impl Display for Counts {
         if !unseen.is_empty() {
             writeln!(f, "not seen: {}", unseen.into_keys().collect::<Vec<_>>().join(", "))?;
         }
+        writeln!(f, "payouts: {}", list(&self.payouts))?;
         writeln!(f, "backups: {}, restored from one: {}", self.backups, self.restored)?;
         write!(f, "deliveries received: {}, payments: {}", self.received, self.payments)
     }

@@ -24,6 +24,7 @@ mod merchant;
 mod node;
 mod operator;
 mod panics;
+mod payouts;
 mod trace;
 mod troubles;
 mod unknown;
@@ -148,6 +149,8 @@ pub struct Counts {
     pub received: u64,
     /// Payments at the end.
     pub payments: u64,
+    /// Payouts at the end, by status.
+    pub payouts: BTreeMap<String, u64>,
     /// Endless loops of servers that ask the database.
     pub endless: u64,
     /// Troubles that struck.
@@ -211,6 +214,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
         troubles.spawn(card_events::bring(Arc::clone(&world)));
         troubles.spawn(dashboard::work(Arc::clone(&world)));
         troubles.spawn(bank::work(Arc::clone(&world)));
+        troubles.spawn(payouts::work(Arc::clone(&world)));
         let mut merchants = JoinSet::new();
         for merchant in world.merchants() {
             merchants.spawn(merchant.trade(Arc::clone(&world)));

@@ -13,6 +13,7 @@ use super::{
     customer,
     endpoints::{BETWEEN_PINGS_MILLIS, Manners, Receiver, TEST_EVENT},
     node::Response,
+    payouts::{self, Asked},
     world::{Ask, Key, World},
 };
 
@@ -25,7 +26,7 @@ const OVERLAP_SECONDS: i64 = 600;
 const ENDPOINTS: usize = 2;
 
 pub(super) struct Merchant {
-    number: usize,
+    pub(super) number: usize,
     pub(super) workspace: String,
     live_key: Key,
     test_key: Key,
@@ -34,6 +35,7 @@ pub(super) struct Merchant {
     /// The endpoints: id, whether it is of the live environment, the receiver.
     pub(super) endpoints: Vec<(String, bool, Arc<Receiver>)>,
     orders: Mutex<Vec<Order>>,
+    payouts: Mutex<Vec<Asked>>,
     /// When things were last done that may not be done too often.
     done: Mutex<BTreeMap<String, i64>>,
 }
@@ -89,13 +91,24 @@ impl Merchant {
                 endpoints.push((text(&made, "id"), is_live, receiver));
             }
         }
+        // The end of a number says what the bank of the sandbox does.
+        let wallet = world.fate.choose(&["01770618575", "01770610001", "01770610002"]).copied().unwrap_or_default();
+        for key in [&live_key, &test_key] {
+            payouts::set_destination(world, &service, &id, key, wallet).await;
+        }
         let (workspace, revoked, orders, done) = (id, Mutex::default(), Mutex::default(), Mutex::default());
-        let merchant = Arc::new(Self { number, workspace, live_key, test_key, revoked, endpoints, orders, done });
+        let payouts = Mutex::default();
+        let merchant = Self { number, workspace, live_key, test_key, revoked, endpoints, orders, payouts, done };
+        let merchant = Arc::new(merchant);
         world.merchants.lock().push(merchant);
     }
 
     pub(super) fn orders(&self) -> MutexGuard<'_, Vec<Order>> {
         self.orders.lock()
+    }
+
+    pub(super) fn payouts(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.payouts.lock()
     }
 
     pub(super) fn key(&self, is_live: bool) -> &Key {
@@ -111,7 +124,9 @@ impl Merchant {
             match world.fate.number(0..=99) {
                 0..10 => self.create(&world, &mut customers).await,
                 10..15 => self.repeat(&world).await,
-                15..60 => self.read(&world).await,
+                15..57 => self.read(&world).await,
+                57 | 58 => payouts::ask(&world, &self).await,
+                59 => payouts::ask_again(&world, &self).await,
                 60..72 => self.list(&world).await,
                 72..80 => self.account(&world).await,
                 80..87 => self.refund(&world).await,
@@ -342,7 +357,7 @@ fn rank(raw_status: &str) -> u8 {
 }
 
 /// An amount in major units, as JSON.
-fn amount(minor: u64) -> Value {
+pub(super) fn amount(minor: u64) -> Value {
     serde_json::from_str(&format!("{}.{:02}", minor / 100, minor % 100)).unwrap_or_default()
 }
 

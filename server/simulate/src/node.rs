@@ -211,7 +211,7 @@ impl Node {
             max_webhook_endpoints: 100,
             merchants_bear_costs: false,
             disputes_return_fee: false,
-            payouts: PayoutSettings::default(),
+            payouts: PayoutSettings { seal_key: Some("k".repeat(32).into()), ..PayoutSettings::default() },
         };
         let (of_service, tasks) = (Arc::clone(&store), tracker);
         let service =

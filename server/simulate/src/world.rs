@@ -28,6 +28,7 @@ use super::{
     is_planted,
     merchant::{Merchant, text},
     node::{Node, Response, Surroundings},
+    payouts::Bank,
 };
 
 /// How long a client waits for an answer.
@@ -45,6 +46,8 @@ pub(super) struct World {
     pub(super) dashboard_refunds: Mutex<Vec<u64>>,
     /// The disputes that the operator recorded.
     pub(super) recorded_disputes: Mutex<Vec<Recorded>>,
+    /// The payouts that the bank got.
+    pub(super) bank: Mutex<Bank>,
     operations: AtomicU64,
     violations: Mutex<Vec<String>>,
 }
@@ -160,6 +163,7 @@ impl World {
             merchants,
             dashboard_refunds,
             recorded_disputes,
+            bank: Mutex::default(),
             operations,
             violations,
         }))

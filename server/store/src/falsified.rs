@@ -1,11 +1,11 @@
 //! Falsifies a server's changes on their way to the store, as the planted fault demands.
 
-use payments_core::{EventKind, RawStatus, TimelineKind, Timestamp};
+use payments_core::{BookingKind, EventKind, PayoutStatus, RawStatus, TimelineKind, Timestamp};
 
 use crate::planted::{Planted, planted};
 use crate::{
-    Change, ClaimEnd, CommitError, Committed, EventWrite, Store, StoreError, Write,
-    domain::{LATE_MONEY_MILLIS, Session},
+    Change, ClaimEnd, CommitError, Committed, EventWrite, PayoutWrite, Store, StoreError, Write,
+    domain::{LATE_MONEY_MILLIS, PayoutCondition, Session},
 };
 
 /// Commits a change as a server with the planted fault would.
@@ -56,6 +56,22 @@ fn falsify(change: &mut Change, fault: Planted) {
         Planted::RetryDropped => change.writes.retain(
             |write| !matches!(write, Write::DeliveryChanged(it) if it.due_since.is_some() && it.is_in_outbox()),
         ),
+        Planted::PayoutSentAgain => payouts(change).for_each(|it| {
+            if it.record.payout.status == PayoutStatus::Unknown {
+                (it.record.payout.status, it.record.batch) = (PayoutStatus::Approved, None);
+            }
+        }),
+        Planted::PayoutOverAvailable => payouts(change).for_each(|it| it.condition = PayoutCondition::None),
+        Planted::StatementLeavesOut => payouts(change).for_each(|it| {
+            if it.record.version == 0 && it.record.from > 0 {
+                it.record.from += 1;
+                it.condition = PayoutCondition::None;
+            }
+        }),
+        Planted::ReturnedTwice => payouts(change).for_each(|it| {
+            let booking = it.booking.as_mut().filter(|it| it.booking.kind == BookingKind::PayoutReturned);
+            booking.into_iter().for_each(|it| it.booking.minor *= 2);
+        }),
         Planted::FanOutSkips if change.under.len() > 1 => skip_endpoints(change),
         Planted::EffectBeforeClaim => {
             change.writes.retain(|write| !matches!(write, Write::KeyClaimed(_)));
@@ -69,6 +85,13 @@ fn falsify(change: &mut Change, fault: Planted) {
 fn payments(change: &mut Change) -> impl Iterator<Item = (&mut Session, &mut Option<EventWrite>)> {
     change.writes.iter_mut().filter_map(|write| match write {
         Write::Payment(it) => Some((&mut it.session, &mut it.event)),
+        _ => None,
+    })
+}
+
+fn payouts(change: &mut Change) -> impl Iterator<Item = &mut PayoutWrite> {
+    change.writes.iter_mut().filter_map(|write| match write {
+        Write::Payout(it) => Some(&mut **it),
         _ => None,
     })
 }

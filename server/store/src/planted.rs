@@ -59,6 +59,14 @@ faults! {
     DisputeCountedTwice,
     /// What a dispute took is refunded.
     RefundAfterDispute,
+    /// A payout whose outcome is unknown is sent again.
+    PayoutSentAgain,
+    /// A payout takes more than is available.
+    PayoutOverAvailable,
+    /// A statement leaves out a transaction.
+    StatementLeavesOut,
+    /// A returned payout is credited twice.
+    ReturnedTwice,
     /// The gateway's list of refunds is not read.
     RefundsNotRead,
     /// A refund's event is lost.
