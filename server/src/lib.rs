@@ -38,7 +38,8 @@ pub mod parts {
         serve::workers,
         service::{
             AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, PayoutOutcome,
-            PayoutReply, PayoutRequest, PayoutRow, PayoutSettings, Service, Services, Settings,
+            PayoutReply, PayoutRequest, PayoutRow, PayoutSettings, Service, Services, Settings, SettlementReply,
+            SettlementRequest,
         },
     };
 }

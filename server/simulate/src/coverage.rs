@@ -21,7 +21,11 @@ pub(super) fn transitions(sessions: &[Session]) -> BTreeMap<String, u64> {
             }
         };
         session.moves.iter().filter_map(|step| status_after(&step.kind)).for_each(&mut go);
-        go(session.payment.raw_status.clone());
+        let payment = &session.payment;
+        if payment.refunds.iter().any(|refund| !refund.stands() && refund.amount == payment.amount) {
+            [RawStatus::Refunded, RawStatus::Paid].into_iter().for_each(&mut go);
+        }
+        go(payment.raw_status.clone());
     }
     seen
 }

@@ -184,6 +184,7 @@ impl Counts {
         self.refused += other.refused;
         self.received += other.received;
         self.payments += other.payments;
+        self.settled += other.settled;
         self.endless += other.endless;
         self.backups += other.backups;
         self.restored += other.restored;
@@ -213,7 +214,7 @@ impl Display for Counts {
         if !unseen.is_empty() {
             writeln!(f, "not seen: {}", unseen.into_keys().collect::<Vec<_>>().join(", "))?;
         }
-        writeln!(f, "payouts: {}", list(&self.payouts))?;
+        writeln!(f, "payouts: {}; settled rows: {}", list(&self.payouts), self.settled)?;
         writeln!(f, "backups: {}, restored from one: {}", self.backups, self.restored)?;
         write!(f, "deliveries received: {}, payments: {}", self.received, self.payments)
     }

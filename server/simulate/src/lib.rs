@@ -25,6 +25,7 @@ mod node;
 mod operator;
 mod panics;
 mod payouts;
+mod settlements;
 mod trace;
 mod troubles;
 mod unknown;
@@ -151,6 +152,8 @@ pub struct Counts {
     pub payments: u64,
     /// Payouts at the end, by status.
     pub payouts: BTreeMap<String, u64>,
+    /// Rows of statements at the end that are payments' of ours.
+    pub settled: u64,
     /// Endless loops of servers that ask the database.
     pub endless: u64,
     /// Troubles that struck.
@@ -215,6 +218,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
         troubles.spawn(dashboard::work(Arc::clone(&world)));
         troubles.spawn(bank::work(Arc::clone(&world)));
         troubles.spawn(payouts::work(Arc::clone(&world)));
+        troubles.spawn(settlements::work(Arc::clone(&world)));
         let mut merchants = JoinSet::new();
         for merchant in world.merchants() {
             merchants.spawn(merchant.trade(Arc::clone(&world)));
@@ -235,6 +239,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
             world.violation(format!("not everything ended within {} s of peace", ENDS_WITHIN.as_secs()));
             check::name_unfinished(&world);
         }
+        settlements::finish(&world).await;
         check::check_keys(&world).await;
         check::check(&world);
         if world.fate.counts().endless > 0 {

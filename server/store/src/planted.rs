@@ -67,6 +67,8 @@ faults! {
     StatementLeavesOut,
     /// A returned payout is credited twice.
     ReturnedTwice,
+    /// A settled row counts again when it is imported again.
+    RowCountedTwice,
     /// The gateway's list of refunds is not read.
     RefundsNotRead,
     /// A refund's event is lost.
