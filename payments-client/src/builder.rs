@@ -29,6 +29,24 @@ impl Client {
         Self::builder(key).build()
     }
 
+    /// Creates a client from the environment: the key in `PAYMENTS_API_KEY`, and in `PAYMENTS_API_URL` the server's URL, without
+    /// `/api/v1`. Without that the server is on this machine.
+    ///
+    /// # Errors
+    /// If `PAYMENTS_API_KEY` is not set, and those of [`build`](ClientBuilder::build).
+    pub fn from_env() -> Result<Self> {
+        Self::from_variables(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let missing = || Kind::Build("set PAYMENTS_API_KEY to an API key, such as sk_test_demo".into());
+        let builder = Self::builder(variable("PAYMENTS_API_KEY").ok_or_else(missing)?);
+        match variable("PAYMENTS_API_URL") {
+            Some(url) => builder.base_url(url).build(),
+            None => builder.build(),
+        }
+    }
+
     /// Creates a client builder.
     ///
     /// ```
@@ -265,6 +283,18 @@ mod tests {
         ] {
             assert_eq!(built(key, url).is_ok(), is_valid, "{key} {url}");
         }
+    }
+
+    #[test]
+    fn the_environment_has_the_key_and_the_url() {
+        let from = |key: Option<&str>, url: Option<&str>| {
+            let variable = |name: &str| if name == "PAYMENTS_API_KEY" { key } else { url }.map(str::to_owned);
+            Client::from_variables(variable).map(|client| client.inner.base_url.to_string())
+        };
+        assert_eq!(from(Some("sk_test_1"), None).unwrap(), "http://127.0.0.1:8080/");
+        assert_eq!(from(Some("sk_live_1"), Some("https://pay.example")).unwrap(), "https://pay.example/");
+        assert!(from(None, None).unwrap_err().to_string().contains("PAYMENTS_API_KEY"));
+        assert!(from(Some("sk_live_1"), Some("http://pay.example")).is_err());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Idempotency keys.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
 
 /// An `Idempotency-Key`: 1 to 255 visible ASCII characters. For 24 hours, the API processes a key once and returns the
 /// stored response to later requests with it. After that, the same key creates a second payment.
@@ -15,7 +17,8 @@ use std::fmt;
 /// assert!(IdempotencyKey::try_from("order 1017").is_err());
 /// # Ok::<(), payments_client::IdempotencyKeyError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
@@ -53,6 +56,14 @@ impl TryFrom<&str> for IdempotencyKey {
     }
 }
 
+impl FromStr for IdempotencyKey {
+    type Err = IdempotencyKeyError;
+
+    fn from_str(key: &str) -> Result<Self, IdempotencyKeyError> {
+        key.try_into()
+    }
+}
+
 impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -80,7 +91,13 @@ mod tests {
             ("order\n".to_owned(), false),
         ] {
             assert_eq!(IdempotencyKey::try_from(text.as_str()).is_ok(), is_valid, "{text:?}");
-            assert_eq!(IdempotencyKey::try_from(text).is_ok(), is_valid);
+            let json = serde_json::to_string(&text).unwrap();
+            let read = serde_json::from_str::<IdempotencyKey>(&json);
+            assert_eq!(read.as_ref().ok().map(|key| serde_json::to_string(key).unwrap()), is_valid.then_some(json));
+            assert_eq!(
+                (text.parse().ok(), IdempotencyKey::try_from(text).ok()),
+                (read.as_ref().ok().cloned(), read.ok())
+            );
         }
     }
 }

@@ -48,7 +48,7 @@ pub use payments_core::{
     CreatePayment, CreatePayout, CreateWebhook, Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode,
     DeliveryId, DeliveryStatus, DemoCheckout, DestinationKind, DeveloperApp, DisabledReason, Dispute, DisputeId,
     DisputeStatus, Disputes, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
-    InEachCurrency, LineItem, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, Page, Pay,
+    InEachCurrency, LineItem, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, MoneyError, Page, Pay,
     PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount, PayoutDestination, PayoutId,
     PayoutInterval, PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect,
     Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SetDestination,

@@ -1,6 +1,6 @@
 //! Amounts of money.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, iter::Sum, ops::Add, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
@@ -18,8 +18,13 @@ use crate::hundredths::{self, AmountError};
 /// let price: Amount = "37.50".parse()?;
 /// assert_eq!(price, Amount::from_minor(3750));
 /// assert_eq!(price.to_string(), "37.5");
+/// assert_eq!([price, price].into_iter().sum::<Amount>(), Amount::from_major(75));
 /// # Ok::<(), payments_core::AmountError>(())
 /// ```
+///
+/// Sums never wrap, and fit the signed 64-bit integers of databases. [`checked_add`](Self::checked_add) returns `None` above
+/// [`i64::MAX`] minor units; `+` and [`Sum`] panic there, in each build. Amounts from the wire are at most
+/// [`MAX`](Self::MAX), so that takes 92,233 maximum payments.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Amount(u64);
 
@@ -47,6 +52,23 @@ impl Amount {
         self.0
     }
 
+    /// The amount in minor units, for a database's signed 64-bit integer. It is never negative. Only an amount that
+    /// [`from_minor`](Self::from_minor) made can be above [`i64::MAX`], which it then returns. `Amount::try_from` is the way
+    /// back.
+    #[must_use]
+    pub const fn as_minor_i64(self) -> i64 {
+        if self.0 > i64::MAX.unsigned_abs() { i64::MAX } else { self.0.cast_signed() }
+    }
+
+    /// Adds `other`, or returns `None` if the sum is above [`i64::MAX`] minor units.
+    #[must_use]
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(minor) if minor <= i64::MAX.unsigned_abs() => Some(Self(minor)),
+            _ => None,
+        }
+    }
+
     /// Subtracts `other`, or returns `None` if `other` is greater.
     #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
@@ -54,6 +76,32 @@ impl Amount {
             Some(minor) => Some(Self(minor)),
             None => None,
         }
+    }
+}
+
+/// Panics if the sum is above [`i64::MAX`] minor units.
+impl Add for Amount {
+    type Output = Self;
+
+    #[allow(clippy::expect_used, reason = "a wrong sum of money would be worse, as with std::time::Duration")]
+    fn add(self, other: Self) -> Self {
+        self.checked_add(other).expect("the sum of amounts is above i64::MAX minor units")
+    }
+}
+
+/// Panics if the sum is above [`i64::MAX`] minor units.
+impl Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Self::add)
+    }
+}
+
+/// Minor units from a database. Fails if they are negative.
+impl TryFrom<i64> for Amount {
+    type Error = AmountError;
+
+    fn try_from(minor: i64) -> Result<Self, AmountError> {
+        minor.try_into().map(Self).map_err(|_| AmountError::Negative)
     }
 }
 
@@ -148,6 +196,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Amount>(), Err(error), "{text}");
         }
+    }
+
+    #[test]
+    fn a_sum_fits_a_databases_integer_or_there_is_none() {
+        let (most, cent) = (Amount(i64::MAX.unsigned_abs()), Amount(1));
+        assert_eq!(most.checked_sub(cent).unwrap() + cent, most);
+        assert_eq!(most.as_minor_i64(), i64::MAX);
+        assert_eq!((most.checked_add(cent), Amount(u64::MAX).checked_add(cent)), (None, None));
+        assert_eq!(Amount(u64::MAX).as_minor_i64(), i64::MAX, "never negative");
+        assert!(std::panic::catch_unwind(|| [most, cent].into_iter().sum::<Amount>()).is_err());
+        assert_eq!((Amount::try_from(3750), Amount::try_from(-1)), (Ok(Amount(3750)), Err(AmountError::Negative)));
     }
 
     proptest! {

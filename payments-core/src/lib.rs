@@ -116,7 +116,7 @@ pub use id::{
 pub use ledger::{Booking, BookingKind, LedgerAccount, Posting};
 pub use line_item::LineItem;
 pub use mobile_number::{MobileNumber, MobileNumberError};
-pub use money::Money;
+pub use money::{Money, MoneyError};
 pub use name_case::is_same_field;
 pub use page::{Page, PageRequest};
 pub use pay_result::{PayResult, Redirect};

@@ -1,8 +1,10 @@
 //! Amounts of money with their currency.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
-use crate::{Amount, Currency};
+use serde::{Deserialize, Serialize};
+
+use crate::{Amount, AmountError, Currency, UnknownCurrency};
 
 /// An amount of money and its currency. Each constructor names the unit of its number, so that nobody charges 1,250 dollars
 /// for 12.50:
@@ -30,7 +32,9 @@ use crate::{Amount, Currency};
 /// # use payments_core::Money;
 /// const CUP: Money = Money::dollars(12.50);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// As text it is `37.5 USD`, as JSON `{"amount": 37.5, "currency": "USD"}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Money {
     /// The amount.
     pub amount: Amount,
@@ -77,6 +81,39 @@ impl fmt::Display for Money {
     }
 }
 
+/// Parses what `Display` writes: an amount, a space and a currency's code.
+impl FromStr for Money {
+    type Err = MoneyError;
+
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        let (amount, currency) = text.split_once(' ').ok_or(MoneyError::Form)?;
+        Ok(Self::new(amount.parse()?, currency.parse()?))
+    }
+}
+
+impl TryFrom<String> for Money {
+    type Error = MoneyError;
+
+    fn try_from(text: String) -> Result<Self, MoneyError> {
+        text.parse()
+    }
+}
+
+/// Why a text is not money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoneyError {
+    /// It is not an amount, a space and a currency.
+    #[error("must be an amount and a currency, such as 37.5 USD")]
+    Form,
+    /// Its amount is invalid.
+    #[error("the amount {0}")]
+    Amount(#[from] AmountError),
+    /// Its currency is unknown.
+    #[error("the currency {0}")]
+    Currency(#[from] UnknownCurrency),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +128,25 @@ mod tests {
             (Money::taka(u32::MAX), 429_496_729_500, "4294967295 BDT"),
         ] {
             assert_eq!((money.amount.as_minor(), money.to_string().as_str()), (minor, text));
+        }
+    }
+
+    #[test]
+    fn money_round_trips_as_text_and_as_json() {
+        let money = Money::cents(3750);
+        assert_eq!((money.to_string().parse(), Money::try_from("37.50 usd".to_owned())), (Ok(money), Ok(money)));
+        let json = serde_json::to_string(&money).unwrap();
+        assert_eq!(
+            (json.as_str(), serde_json::from_str(&json).unwrap()),
+            (r#"{"amount":37.5,"currency":"USD"}"#, money)
+        );
+        for (text, error) in [
+            ("37.5", MoneyError::Form),
+            ("-1 USD", AmountError::Negative.into()),
+            ("1 EUR", UnknownCurrency.into()),
+            ("1  USD", UnknownCurrency.into()),
+        ] {
+            assert_eq!(text.parse::<Money>(), Err(error), "{text}");
         }
     }
 }

@@ -47,6 +47,15 @@ macro_rules! open_enum {
             }
         }
 
+        /// Never fails: an unknown value becomes `Other`.
+        impl std::str::FromStr for $name {
+            type Err = std::convert::Infallible;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                Ok(Self::from(word))
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
