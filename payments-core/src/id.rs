@@ -89,7 +89,7 @@ fn created_at(id: &str) -> Option<Timestamp> {
 }
 
 macro_rules! id {
-    ($(#[$meta:meta])* $name:ident = $prefix:literal) => {
+    ($(#[$meta:meta])* $name:ident = $prefix:literal $(or $other:literal)?) => {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
@@ -126,9 +126,9 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = IdError;
 
-            /// Parses 1 to 128 ASCII letters, digits, `_` and `-`. Does not check the prefix.
+            /// Parses the prefix, and ASCII letters, digits, `_` and `-` after it, at most 128 together.
             fn from_str(text: &str) -> Result<Self, IdError> {
-                check(text).map(|()| Self(text.into()))
+                check(text, &[Self::PREFIX $(, $other)?]).map(|()| Self(text.into()))
             }
         }
 
@@ -167,7 +167,7 @@ macro_rules! id {
 
 id!(
     /// A payment, and its checkout session: `pay_…` (`test_pay_…` for a demo session).
-    PaymentId = "pay_"
+    PaymentId = "pay_" or "test_pay_"
 );
 id!(
     /// A refund: `ref_…`.
@@ -214,15 +214,19 @@ id!(
     KeyId = "key_"
 );
 
-fn check(text: &str) -> Result<(), IdError> {
+fn check(text: &str, prefixes: &[&'static str]) -> Result<(), IdError> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if (1..=MAX_BYTES).contains(&text.len()) && is_plain { Ok(()) } else { Err(IdError) }
+    let has_prefix = prefixes.iter().any(|prefix| text.len() > prefix.len() && text.starts_with(prefix));
+    let prefix = prefixes.first().copied().unwrap_or_default();
+    if text.len() <= MAX_BYTES && is_plain && has_prefix { Ok(()) } else { Err(IdError { prefix }) }
 }
 
-/// The text is not a valid id.
+/// The text is not a valid id of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an identifier: 1 to 128 ASCII letters, digits, _ and -")]
-pub struct IdError;
+#[error("not an identifier: {prefix} and ASCII letters, digits, _ and -, at most 128 together")]
+pub struct IdError {
+    prefix: &'static str,
+}
 
 #[cfg(test)]
 mod tests {
@@ -296,8 +300,19 @@ mod tests {
 
     #[test]
     fn an_id_cannot_break_out_of_a_path_or_a_header() {
-        for text in ["", ".", "..", "a/b", "a b", "a\r\nb", "ß", "%2e", &"x".repeat(129)] {
-            assert_eq!(text.parse::<PaymentId>(), Err(IdError), "{text:?}");
+        for text in ["", ".", "..", "a/b", "a b", "a\r\nb", "ß", "%2e", &"x".repeat(125)] {
+            let text = format!("pay_{text}");
+            assert_eq!(text.parse::<PaymentId>(), Err(IdError { prefix: "pay_" }), "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_refused() {
+        for text in ["ref_1", "pay", "PAY_1", "test_ref_1", "1", "test_test_pay_1"] {
+            assert!(text.parse::<PaymentId>().is_err(), "{text}");
+        }
+        assert!("test_pay_1".parse::<PaymentId>().is_ok() && "test_ref_1".parse::<RefundId>().is_err());
+        let error = "pay_1".parse::<RefundId>().unwrap_err().to_string();
+        assert!(error.contains("ref_ and ASCII letters"), "{error}");
     }
 }

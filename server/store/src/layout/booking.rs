@@ -1,7 +1,9 @@
 //! The record of a booking without an event, and the entries of every booking.
 
+use std::str::FromStr;
+
 use payments_core::{
-    Booking, BookingKind, Currency, Environment, EventId, LedgerAccount, Posting, Timestamp, TransactionId,
+    Booking, BookingKind, Currency, Environment, EventId, IdError, LedgerAccount, Posting, Timestamp, TransactionId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -167,14 +169,35 @@ pub(super) fn under_way_in(currency: Currency) -> String {
     format!("under_way.{currency}")
 }
 
-/// The event of an id in the list of transactions, if it is an event's.
-pub(super) fn as_event(id: &TransactionId) -> Option<EventId> {
-    id.as_str().starts_with(EventId::PREFIX).then(|| id.as_str().parse().ok()).flatten()
+/// An id in the list of transactions: of a booking without an event, or of an event.
+pub(super) enum ListedId {
+    Booking(TransactionId),
+    Event(EventId),
 }
 
-/// The key of the record that an id in the list of transactions names.
-pub(super) fn key_in_list(id: &TransactionId) -> Vec<u8> {
-    as_event(id).map_or_else(|| keys::booking(id), |event| keys::event(&event))
+impl ListedId {
+    /// The key of the record that it names.
+    pub(super) fn key(&self) -> Vec<u8> {
+        match self {
+            Self::Booking(id) => keys::booking(id),
+            Self::Event(id) => keys::event(id),
+        }
+    }
+
+    pub(super) fn created_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Booking(id) => id.created_at(),
+            Self::Event(id) => id.created_at(),
+        }
+    }
+}
+
+impl FromStr for ListedId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        text.parse().map(Self::Event).or_else(|_| text.parse().map(Self::Booking))
+    }
 }
 
 /// The name of the sum that is the cell's part of an account of the platform. The clearing account is a gateway's.

@@ -8,7 +8,7 @@ use payments_core::{
 
 use super::{
     Store,
-    booking::{StoredBooking, StoredMoney, as_event, key_in_list},
+    booking::{ListedId, StoredBooking, StoredMoney},
     codec::unpack,
     delivery,
     event::StoredEvent,
@@ -87,7 +87,7 @@ impl Store {
             }
             TransactionsFrom::Before(time) => {
                 let until = latest_in_list(*time);
-                let chunk = list.first_chunk_since(EventId::PREFIX, TransactionId::created_at, until).await?;
+                let chunk = list.first_chunk_since(EventId::PREFIX, ListedId::created_at, until).await?;
                 list.count().min(chunk * CHUNK)
             }
         };
@@ -173,18 +173,17 @@ struct ListedBooking {
 
 /// The bookings of these items, in their order. Leaves out missing ones.
 async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking>> {
-    // The id of a booking without an event, or of an event.
-    let ids: Vec<TransactionId> = ids(EventId::PREFIX, items);
-    let keys: Vec<_> = ids.iter().map(key_in_list).collect();
+    let ids: Vec<ListedId> = ids(EventId::PREFIX, items);
+    let keys: Vec<_> = ids.iter().map(ListedId::key).collect();
     let mut found = Vec::new();
     for ((id, key), record) in ids.into_iter().zip(&keys).zip(reads.get(keys.clone()).await?) {
         let Some(record) = record else { continue };
-        found.extend(match as_event(&id) {
-            Some(_) => {
+        found.extend(match id {
+            ListedId::Event(_) => {
                 let StoredEvent { id, scope, subject, money, .. } = StoredEvent::parse(key, &record)?;
                 transaction_of(&id).zip(money).map(|(id, money)| ListedBooking { id, scope, subject, money })
             }
-            None => {
+            ListedId::Booking(_) => {
                 let StoredBooking { id, scope, subject, money, .. } = parse(key, &record)?;
                 Some(ListedBooking { id, scope, subject, money })
             }

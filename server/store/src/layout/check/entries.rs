@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use payments_core::{DeliveryId, EventId, KeyId, PaymentId, PayoutId, Status, TransactionId, WebhookId};
+use payments_core::{DeliveryId, EventId, KeyId, PaymentId, PayoutId, Status, WebhookId};
 
 use super::{
     super::{
         bits,
-        booking::key_in_list,
+        booking::ListedId,
         codec::{Reader, items, unpack},
         entry::{Entry, key_at, owners_at},
         head::{CHUNK, Head, Tail, read_day},
@@ -233,7 +233,7 @@ impl Check<'_> {
         let record = match name {
             "payments" => unpack(PaymentId::PREFIX, item).map(|id| keys::payment(&id)),
             "events" => unpack(EventId::PREFIX, item).map(|id| keys::event(&id)),
-            "transactions" => unpack(EventId::PREFIX, item).map(|id: TransactionId| key_in_list(&id)),
+            "transactions" => unpack(EventId::PREFIX, item).map(|id: ListedId| id.key()),
             "payouts" => unpack(PayoutId::PREFIX, item).map(|id| keys::payout(&id)),
             _ => unpack(DeliveryId::PREFIX, item).map(|id| keys::delivery(&id)),
         };
