@@ -1,7 +1,7 @@
 //! Claims on disk, in a sled tree.
 //! The key of a claim is `i` + id. The key in the expiry index is `e` + `until` + id.
 
-use std::{string::ToString, vec::Vec};
+use std::{path::Path, string::ToString, vec::Vec};
 
 use super::claim_store::{ClaimStore, Committed, Held, Ticket};
 
@@ -15,6 +15,8 @@ pub struct SledClaims {
     tickets: sled::Db,
 }
 
+/// The tree in the directory.
+const TREE: &str = "claims";
 /// The length of an entry: `until`, ticket and done.
 const ENTRY_BYTES: usize = 17;
 /// The maximum number of expired claims that each new claim removes: more than one, so that the tree can shrink.
@@ -46,16 +48,17 @@ impl Entry {
 }
 
 impl SledClaims {
-    /// Opens a store in the tree `name`. Use the tree for nothing else.
+    /// Opens a store in a directory of its own, or creates it. Clones share it; another process cannot open it.
     ///
     /// # Errors
-    /// If sled cannot open the tree.
-    pub fn open(db: &sled::Db, name: &str) -> Result<Self, SledClaimsError> {
-        Ok(Self { tree: db.open_tree(name)?, tickets: db.clone() })
+    /// If sled cannot open the directory.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, SledClaimsError> {
+        let tickets = sled::open(directory).map_err(SledClaimsError)?;
+        Ok(Self { tree: tickets.open_tree(TREE).map_err(SledClaimsError)?, tickets })
     }
 
     fn read(&self, id: &str) -> Result<(Option<sled::IVec>, Option<Entry>), SledClaimsError> {
-        let bytes = self.tree.get(by_id(id))?;
+        let bytes = self.tree.get(by_id(id)).map_err(SledClaimsError)?;
         let entry = bytes.as_deref().and_then(Entry::from_bytes);
         Ok((bytes, entry))
     }
@@ -63,9 +66,9 @@ impl SledClaims {
     /// Replaces an entry if it still has the bytes `was`. Returns whether it did.
     fn replace(&self, id: &str, was: Option<sled::IVec>, entry: Option<Entry>) -> Result<bool, SledClaimsError> {
         let new = entry.map(|entry| sled::IVec::from(&entry.to_bytes()));
-        let swapped = self.tree.compare_and_swap(by_id(id), was, new)?.is_ok();
+        let swapped = self.tree.compare_and_swap(by_id(id), was, new).map_err(SledClaimsError)?.is_ok();
         if let (true, Some(entry)) = (swapped, entry) {
-            self.tree.insert(by_expiry(entry.until, id), id.as_bytes())?;
+            self.tree.insert(by_expiry(entry.until, id), id.as_bytes()).map_err(SledClaimsError)?;
         }
         Ok(swapped)
     }
@@ -73,13 +76,13 @@ impl SledClaims {
     /// Removes up to [`MAX_REMOVED`] expired claims.
     fn remove_expired(&self, now: u64) -> Result<(), SledClaimsError> {
         for item in self.tree.range([BY_EXPIRY].as_slice()..by_expiry(now, "").as_slice()).take(MAX_REMOVED) {
-            let (key, id) = item?;
+            let (key, id) = item.map_err(SledClaimsError)?;
             let id = core::str::from_utf8(&id).map(ToString::to_string).unwrap_or_default();
             let (was, entry) = self.read(&id)?;
             if entry.is_some_and(|entry| entry.until <= now) {
                 self.replace(&id, was, None)?;
             }
-            self.tree.remove(key)?;
+            self.tree.remove(key).map_err(SledClaimsError)?;
         }
         Ok(())
     }
@@ -105,7 +108,7 @@ impl ClaimStore for SledClaims {
                 Some(held) if held.until > now => return Ok(Held::InProgress),
                 _ => {}
             }
-            let ticket = self.tickets.generate_id()?;
+            let ticket = self.tickets.generate_id().map_err(SledClaimsError)?;
             let entry = Entry { until, ticket, done: false };
             if self.replace(id, was, Some(entry))? {
                 return Ok(Held::ByYou(Ticket(ticket)));
@@ -120,7 +123,7 @@ impl ClaimStore for SledClaims {
                 return Ok(Committed::TooLate);
             }
             if self.replace(id, was, Some(Entry { until, ticket: ticket.0, done: true }))? {
-                self.tree.flush()?;
+                self.tree.flush().map_err(SledClaimsError)?;
                 return Ok(Committed::Finally);
             }
         }
@@ -139,4 +142,4 @@ impl ClaimStore for SledClaims {
 /// sled failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the claim store failed: {0}")]
-pub struct SledClaimsError(#[from] sled::Error);
+pub struct SledClaimsError(#[source] sled::Error);

@@ -210,7 +210,6 @@ fn a_full_memory_store_rejects_a_commit_of_an_expired_claim() {
 
 #[cfg(feature = "sled")]
 mod on_sled {
-    use std::path::Path;
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -221,19 +220,15 @@ mod on_sled {
     #[test]
     fn sled_claims_fulfil_the_contract() {
         let directory = tempfile::tempdir().unwrap();
-        let db = sled::open(directory.path()).unwrap();
         let fresh = AtomicUsize::new(0);
-        contract(|| {
-            let name = format!("claims-{}", fresh.fetch_add(1, Ordering::SeqCst));
-            SledClaims::open(&db, &name).unwrap()
-        });
+        contract(|| SledClaims::open(directory.path().join(fresh.fetch_add(1, Ordering::SeqCst).to_string())).unwrap());
     }
 
-    /// Opens the database with retries, because sled's threads can hold the lock of a dropped database for a moment.
-    fn open_with_retries(directory: &Path) -> sled::Db {
+    /// Opens with retries, because sled's threads can hold the lock of a dropped store for a moment.
+    fn with_retries<T, E: std::fmt::Debug>(open: impl Fn() -> Result<T, E>) -> T {
         let started = Instant::now();
         loop {
-            match sled::open(directory) {
+            match open() {
                 Err(_) if started.elapsed() < Duration::from_secs(30) => thread::sleep(Duration::from_millis(10)),
                 opened => return opened.unwrap(),
             }
@@ -243,7 +238,7 @@ mod on_sled {
     #[test]
     fn a_committed_claim_survives_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let open = || ReplayGuard::new(SledClaims::open(&open_with_retries(directory.path()), "claims").unwrap());
+        let open = || ReplayGuard::new(with_retries(|| SledClaims::open(directory.path())));
         let event = verified(EVENT);
         new(&open(), &event, NOW).commit().unwrap();
         assert!(matches!(open().claim_at(&event, id, NOW).unwrap(), Claim::Done));
@@ -252,15 +247,15 @@ mod on_sled {
     #[test]
     fn new_claims_remove_expired_claims_from_the_tree() {
         let directory = tempfile::tempdir().unwrap();
-        let db = sled::open(directory.path()).unwrap();
-        let claims = SledClaims::open(&db, "claims").unwrap();
+        let claims = SledClaims::open(directory.path()).unwrap();
         for number in 0..50 {
             claims.claim(&format!("evt_{number}"), NOW, NOW + 60).unwrap();
         }
         for number in 0..50 {
             claims.claim(&format!("evt_late_{number}"), NOW + 1000 + number * 100, NOW + 1060 + number * 100).unwrap();
         }
-        let left = db.open_tree("claims").unwrap().len();
+        drop(claims);
+        let left = with_retries(|| sled::open(directory.path())).open_tree("claims").unwrap().len();
         assert!(left < 20, "{left} entries are left");
     }
 }
