@@ -48,14 +48,15 @@ pub use payments_core::{
     CreatePayment, CreatePayout, CreateWebhook, Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode,
     DeliveryId, DeliveryStatus, DemoCheckout, DestinationKind, DeveloperApp, DisabledReason, Dispute, DisputeId,
     DisputeStatus, Disputes, Environment, ErrorBody, ErrorCode, Event, EventId, EventKind, EventPage, FieldError,
-    InEachCurrency, LineItem, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, MoneyError, Page, Pay,
-    PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount, PayoutDestination, PayoutId,
-    PayoutInterval, PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect,
-    Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SetDestination,
-    SetPayoutSchedule, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation, Statement, Status, Subscription,
-    Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId,
-    TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint,
-    WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
+    InEachCurrency, LineItem, LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, MoneyError,
+    OtherWord, Page, Pay, PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount,
+    PayoutDestination, PayoutId, PayoutInterval, PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus,
+    RecoverWebhook, Recovered, Redirect, Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage,
+    Retries, RotateSecret, SetDestination, SetPayoutSchedule, SimulateOutcome, SimulatePayment, SimulatedEvent,
+    Simulation, Statement, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
+    TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UnknownFields,
+    UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl,
+    WorkspaceProfile,
 };
 pub use payouts::Payouts;
 pub use raw_request::RawRequest;

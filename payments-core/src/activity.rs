@@ -29,12 +29,13 @@ aliased_resource! {
 }
 
 impl DayActivity {
-    /// The day's totals in one currency.
+    /// The day's totals in one currency. `None` if this version does not know the currency.
     #[must_use]
-    pub fn of(&self, currency: Currency) -> &CurrencyActivity {
+    pub fn of(&self, currency: Currency) -> Option<&CurrencyActivity> {
         match currency {
-            Currency::Bdt => &self.bdt,
-            Currency::Usd => &self.usd,
+            Currency::Bdt => Some(&self.bdt),
+            Currency::Usd => Some(&self.usd),
+            Currency::Other(_) => None,
         }
     }
 }

@@ -195,7 +195,7 @@ impl Pay {
         if let Some(method) = self.payment_method.as_ref().filter(|_| !payment.is_simulated) {
             let expected = match payment.currency {
                 Currency::Bdt => PaymentMethod::Mfs,
-                Currency::Usd => PaymentMethod::Card,
+                Currency::Usd | Currency::Other(_) => PaymentMethod::Card,
             };
             // `mfs` is the documented default, so accept it for USD too.
             if *method != expected && *method != PaymentMethod::Mfs {

@@ -1,39 +1,36 @@
 //! Currencies.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use crate::short_word::{OtherWord, open_when_read};
 
-/// The currency of a payment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The currency of a payment. `Deserialize` reads currencies of later API versions too; `FromStr` does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Currency {
     /// Bangladeshi taka, paid through mobile financial services. The API's default.
-    #[serde(rename = "BDT")]
     Bdt,
     /// United States dollar, paid by card.
-    #[serde(rename = "USD")]
     Usd,
+    /// A currency that this version does not know.
+    Other(OtherWord),
 }
 
 impl Currency {
-    /// All currencies.
+    /// All currencies that this version knows.
     pub const ALL: [Self; 2] = [Self::Bdt, Self::Usd];
 
-    /// The ISO 4217 code: `BDT` or `USD`.
+    /// The ISO 4217 code, such as `BDT` or `USD`.
     #[must_use]
-    pub const fn code(self) -> &'static str {
+    pub fn code(&self) -> &str {
         match self {
             Self::Bdt => "BDT",
             Self::Usd => "USD",
+            Self::Other(code) => code.as_str(),
         }
     }
 }
 
-impl fmt::Display for Currency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
-    }
-}
+open_when_read!(Currency, UnknownCurrency, code);
 
 impl FromStr for Currency {
     type Err = UnknownCurrency;

@@ -72,6 +72,7 @@ mod refund;
 mod removed;
 mod request_log;
 mod sandbox;
+mod short_word;
 mod simulate_payment;
 mod status;
 pub mod text;
@@ -132,6 +133,7 @@ pub use refund::{CreateRefund, MAX_REFUNDS, NewRefund, Refund, RefundSource, Ref
 pub use removed::Removed;
 pub use request_log::{LoggedRequest, RequestPage, RequestQuery};
 pub use sandbox::{AdvanceSandbox, Advanced};
+pub use short_word::OtherWord;
 pub use simulate_payment::{SimulatePayment, SimulatedEvent};
 pub use status::{RawStatus, Status};
 pub use timeline::{Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind};

@@ -156,7 +156,7 @@ fn bank_account(fields: &mut Fields<'_>, currency: Currency) -> BankAccount {
             checked(fields, "bank", "must be the routing number of nine digits", |it| is_digits(it, 9..=9)),
             checked(fields, "number", "must be 5 to 20 digits", |it| is_digits(it, 5..=20)),
         ),
-        Currency::Usd => (
+        Currency::Usd | Currency::Other(_) => (
             checked(fields, "bank", "must be the SWIFT code of 8 or 11 capital letters and digits", |it| {
                 matches!(it.len(), 8 | 11) && is_capital(it)
             }),

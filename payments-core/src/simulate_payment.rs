@@ -170,7 +170,7 @@ mod tests {
     fn paid(environment: Environment) -> Payment {
         let cause = match environment {
             Environment::Test => Cause::Simulated(SimulateOutcome::Completed),
-            Environment::Live => Cause::GatewayConfirmed,
+            Environment::Live | Environment::Other(_) => Cause::GatewayConfirmed,
         };
         decide(&payment(environment, 10_000, 500), cause, at(1)).unwrap().payment
     }

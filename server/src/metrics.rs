@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use payments_core::Timestamp;
+use payments_core::{Currency, Environment, Timestamp};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -33,7 +33,7 @@ pub struct Metrics {
     manual_settlements: Gauge,
     disputes: Gauge,
     disputes_due: Gauge,
-    coverage: Family<[(&'static str, &'static str); 1], Gauge>,
+    coverage: Family<[(&'static str, String); 1], Gauge>,
     registry: std::sync::Arc<Registry>,
 }
 
@@ -303,7 +303,7 @@ impl Metrics {
 
     fn show(&self, observed: &Observed) {
         for ((environment, status), count) in &observed.payments {
-            let labels = [("environment", (*environment).to_owned()), ("status", status.clone())];
+            let labels = [("environment", environment.to_string()), ("status", status.clone())];
             self.payments.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
         self.outbox.set(observed.outbox);
@@ -314,7 +314,7 @@ impl Metrics {
         self.disputes.set(observed.disputes);
         self.disputes_due.set(observed.disputes_due);
         for (currency, surplus) in &observed.coverage {
-            self.coverage.get_or_create(&[("currency", *currency)]).set(*surplus);
+            self.coverage.get_or_create(&[("currency", currency.to_string())]).set(*surplus);
         }
     }
 }
@@ -322,7 +322,7 @@ impl Metrics {
 /// Metrics that the server reads from the store only on request.
 #[derive(Debug, Default)]
 pub struct Observed {
-    pub payments: BTreeMap<(&'static str, String), u64>,
+    pub payments: BTreeMap<(Environment, String), u64>,
     pub outbox: i64,
     pub oldest_in_outbox_seconds: i64,
     pub retries_waiting: i64,
@@ -330,7 +330,7 @@ pub struct Observed {
     pub manual_settlements: i64,
     pub disputes: i64,
     pub disputes_due: i64,
-    pub coverage: BTreeMap<&'static str, i64>,
+    pub coverage: BTreeMap<Currency, i64>,
 }
 
 impl Observed {

@@ -120,7 +120,7 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         }
         let disputed: u64 = payment.disputes.iter().map(|dispute| dispute.amount_taken().as_minor()).sum();
         let withdrawn: u64 = match payment.currency {
-            Currency::Usd => {
+            Currency::Usd | Currency::Other(_) => {
                 let paid_by = session.attempt.as_ref().map(|attempt| &attempt.external_id);
                 taken.iter().filter(|entry| Some(&entry.id) == paid_by).map(|entry| entry.disputed_minor).sum()
             }

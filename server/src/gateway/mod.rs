@@ -18,7 +18,7 @@ mod stripe;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Timestamp};
+use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Timestamp, UnknownCurrency};
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
@@ -50,17 +50,20 @@ pub use proxy::GatewayProxy;
 pub use stripe::{EventError, EventSubject, PaymentOf, Stripe, StripeEvent};
 
 /// The gateway of live payments in a currency, and the amounts that it takes.
-const fn live_gateway(currency: Currency) -> (GatewayName, AmountLimits) {
+const fn live_gateway(currency: Currency) -> Option<(GatewayName, AmountLimits)> {
     match currency {
-        Currency::Bdt => (GatewayName::Bkash, bkash::LIMITS),
-        Currency::Usd => (GatewayName::Stripe, stripe::LIMITS),
+        Currency::Bdt => Some((GatewayName::Bkash, bkash::LIMITS)),
+        Currency::Usd => Some((GatewayName::Stripe, stripe::LIMITS)),
+        Currency::Other(_) => None,
     }
 }
 
 /// Refuses an amount that the gateway of live payments does not take. Test payments have the same limits, so that an amount
 /// that works in the sandbox also works live.
 pub fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
-    let (gateway, AmountLimits { least, most }) = live_gateway(currency);
+    let Some((gateway, AmountLimits { least, most })) = live_gateway(currency) else {
+        return Err(Invalid::field("currency", ErrorCode::CurrencyInvalid, UnknownCurrency));
+    };
     if (least..=most).contains(&amount) {
         return Ok(());
     }
@@ -121,7 +124,8 @@ impl Gateways {
     pub fn of(&self, environment: Environment, currency: Currency) -> Option<&dyn Gateway> {
         self.named(match environment {
             Environment::Test => GatewayName::Sandbox,
-            Environment::Live => live_gateway(currency).0,
+            Environment::Live => live_gateway(currency)?.0,
+            Environment::Other(_) => return None,
         })
     }
 

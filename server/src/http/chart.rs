@@ -28,7 +28,7 @@ struct Picture {
     language: Language,
     title: String,
     description: String,
-    sign: &'static str,
+    sign: String,
     /// For each line across the plot: its height, its labels' height, and the volume and the success rate that the labels
     /// show.
     grid: Vec<(Tenths, Tenths, Short, i128)>,
@@ -44,7 +44,7 @@ struct Rates {
 }
 
 pub(super) fn chart(activity: &Activity, currency: Currency, language: Language) -> Result<String, askama::Error> {
-    let days: Vec<_> = activity.days.iter().map(|day| (day.date, day.of(currency))).collect();
+    let days: Vec<_> = activity.days.iter().filter_map(|day| Some((day.date, day.of(currency)?))).collect();
     let top = LINES * step(days.iter().map(|(_, day)| day.volume.as_minor()).max().unwrap_or_default());
     let (title, description) = words(activity, &days, currency, language);
     let lines = (0..=LINES).map(|line| {
@@ -55,7 +55,7 @@ pub(super) fn chart(activity: &Activity, currency: Currency, language: Language)
         language,
         title,
         description,
-        sign: sign(currency),
+        sign: sign(&currency).to_owned(),
         grid: lines.collect(),
         bars: bars(&days, top, language),
         rates: rates(&days),
@@ -158,10 +158,11 @@ fn step(largest: i128) -> i128 {
     }
 }
 
-fn sign(currency: Currency) -> &'static str {
+fn sign(currency: &Currency) -> &str {
     match currency {
         Currency::Bdt => "৳",
         Currency::Usd => "$",
+        Currency::Other(code) => code.as_str(),
     }
 }
 

@@ -71,7 +71,7 @@ impl Service {
         let mut payments = BTreeMap::<_, u64>::new();
         let gauges = self.store.gauges().await?;
         for (environment, status, count) in gauges.payments {
-            *payments.entry((environment.as_str(), status.as_str().to_owned())).or_default() += count;
+            *payments.entry((environment, status.as_str().to_owned())).or_default() += count;
         }
         let now = self.ambient.now();
         let oldest = self.store.oldest_in_outbox().await?;
@@ -89,13 +89,7 @@ impl Service {
             reviews: count(self.store.manual_reviews().await?.len()),
             manual_settlements: count(self.store.manual_settlements().await?.len()),
             disputes: count(due.len()),
-            coverage: self
-                .store
-                .covers()
-                .await?
-                .into_iter()
-                .map(|(currency, it)| (currency.code(), it.surplus()))
-                .collect(),
+            coverage: self.store.covers().await?.iter().map(|(currency, it)| (*currency, it.surplus())).collect(),
             disputes_due: count(due.iter().flatten().filter(|due| **due <= soon).count()),
         })
     }

@@ -40,6 +40,7 @@ pub enum AdminRequest {
     #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
     CreateKey {
         workspace: String,
+        #[serde(deserialize_with = "Environment::deserialize_closed")]
         environment: Environment,
         app: Option<String>,
         #[serde(default)]

@@ -19,6 +19,7 @@ pub struct BooksRequest {
     pub change: BooksChange,
     #[serde(with = "amount_as_text")]
     pub amount: Amount,
+    #[serde(deserialize_with = "Currency::deserialize_closed")]
     pub currency: Currency,
     pub reference: String,
     /// Whose fees were taken, by id or name.

@@ -56,7 +56,7 @@ impl CheckPermits {
         let claim = self.claims.take(developer, 1)?;
         let gateway = match currency {
             Currency::Bdt => &self.bdt,
-            Currency::Usd => &self.usd,
+            Currency::Usd | Currency::Other(_) => &self.usd,
         };
         // Take the developer's permit first, so that no check holds the gateway's while it waits for the developer's. Nobody
         // closes a semaphore.

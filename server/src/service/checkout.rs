@@ -87,7 +87,7 @@ impl Service {
             payment_methods: match (payment.is_simulated, payment.currency) {
                 (true, _) => vec![PaymentMethod::Test],
                 (false, Currency::Bdt) => vec![PaymentMethod::Mfs],
-                (false, Currency::Usd) => vec![PaymentMethod::Card],
+                (false, Currency::Usd | Currency::Other(_)) => vec![PaymentMethod::Card],
             },
             success_url: payment.success_url,
             cancel_url: payment.cancel_url,

@@ -43,6 +43,8 @@ impl Service {
             let moved = match open.scope.environment {
                 Environment::Test => self.play_bank(&open).await,
                 Environment::Live => self.approve_by_policy(&open).await,
+                // No record has one.
+                Environment::Other(_) => continue,
             };
             match moved {
                 // Somebody else was faster.

@@ -29,7 +29,7 @@ pub(in crate::http) fn moment(time: Timestamp, currency: Currency, language: Lan
 pub(in crate::http) fn zone(currency: Currency, language: Language) -> &'static str {
     language.say(match currency {
         Currency::Bdt => words::DHAKA,
-        Currency::Usd => words::UTC,
+        Currency::Usd | Currency::Other(_) => words::UTC,
     })
 }
 
@@ -37,7 +37,7 @@ pub(in crate::http) fn zone(currency: Currency, language: Language) -> &'static 
 pub(in crate::http) fn minute(time: Timestamp, currency: Currency, language: Language) -> String {
     let hours = match currency {
         Currency::Bdt => 6,
-        Currency::Usd => 0,
+        Currency::Usd | Currency::Other(_) => 0,
     };
     let text = time.plus_seconds(hours * 60 * 60).to_string();
     let number = |part: std::ops::Range<usize>| text.get(part).unwrap_or_default();
@@ -67,8 +67,9 @@ pub(super) fn money(amount: Amount, currency: Currency, language: Language) -> S
 pub(in crate::http) fn signed(balance: Balance, currency: Currency, language: Language) -> String {
     let (minus, minor) = (if balance.as_minor() < 0 { "−" } else { "" }, balance.as_minor().unsigned_abs());
     let sign = match currency {
-        Currency::Bdt => '৳',
-        Currency::Usd => '$',
+        Currency::Bdt => "৳",
+        Currency::Usd => "$",
+        Currency::Other(ref code) => code.as_str(),
     };
     let group = match language {
         Language::English => 3,

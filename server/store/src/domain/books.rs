@@ -37,6 +37,7 @@ pub struct BooksEntry {
     /// The bank's name of the transfer.
     pub reference: String,
     pub amount: Amount,
+    #[serde(deserialize_with = "Currency::deserialize_closed")]
     pub currency: Currency,
     /// Whose fees were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]

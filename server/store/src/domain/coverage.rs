@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use payments_core::{Currency, Day, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 /// The live money of a currency, in minor units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,16 @@ pub struct Coverage {
     pub day: Day,
     /// When the books said so: soon after the day, or when the next server started.
     pub taken_at: Timestamp,
+    #[serde(deserialize_with = "known_currencies")]
     pub covers: BTreeMap<Currency, Cover>,
+}
+
+fn known_currencies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Currency, Cover>, D::Error> {
+    let covers = BTreeMap::<Currency, Cover>::deserialize(deserializer)?;
+    match covers.keys().all(Currency::is_known) {
+        true => Ok(covers),
+        false => Err(D::Error::custom("a currency is unknown")),
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::{Scope, Subject, is_first};
 pub struct Outgoing {
     #[serde(default, skip_serializing_if = "is_first")]
     pub version: u64,
+    #[serde(deserialize_with = "Environment::deserialize_closed")]
     pub environment: Environment,
     /// What the event is about. `None` for a ping and for a delivery that an older server stored.
     #[serde(default, alias = "payment", skip_serializing_if = "Option::is_none")]

@@ -12,6 +12,7 @@ use super::{Scope, is_first};
 pub struct Endpoint {
     #[serde(default, skip_serializing_if = "is_first")]
     pub version: u64,
+    #[serde(deserialize_with = "Environment::deserialize_closed")]
     pub environment: Environment,
     pub endpoint: WebhookEndpoint,
     /// Whether the endpoint ignores other apps' payments. Records of older servers lack this flag and get every event.

@@ -12,12 +12,13 @@ use super::{Permission, is_first};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
     pub developer_id: DeveloperId,
+    #[serde(deserialize_with = "Environment::deserialize_closed")]
     pub environment: Environment,
 }
 
 impl Scope {
     /// The key by which scopes are sorted.
-    pub fn key(&self) -> (&str, &'static str) {
+    pub fn key(&self) -> (&str, &str) {
         (self.developer_id.as_str(), self.environment.as_str())
     }
 }

@@ -51,6 +51,7 @@ impl BothBalances {
         match currency {
             Currency::Bdt => self.bdt,
             Currency::Usd => self.usd,
+            Currency::Other(_) => 0,
         }
     }
 
@@ -58,6 +59,7 @@ impl BothBalances {
         match money.currency {
             Currency::Bdt => Self { bdt: self.bdt + money.net(), ..self },
             Currency::Usd => Self { usd: self.usd + money.net(), ..self },
+            Currency::Other(_) => self,
         }
     }
 }

@@ -6,7 +6,7 @@ use payments_core::{
     Amount, Balance, Booking, BookingKind, Currency, EventKind, KeyId, Payout, PayoutDestination, PayoutSchedule,
     PayoutStatus, Timestamp,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use super::{GatewayName, Scope, is_first};
 
@@ -38,6 +38,7 @@ pub struct Destination {
     #[serde(default, skip_serializing_if = "is_first")]
     pub version: u64,
     pub scope: Scope,
+    #[serde(deserialize_with = "Currency::deserialize_closed")]
     pub currency: Currency,
     pub destination: PayoutDestination,
     /// The number of the account or the wallet, encrypted. Empty in the sandbox of a server that has no key for it.
@@ -52,6 +53,7 @@ pub struct PayoutRecord {
     #[serde(default, skip_serializing_if = "is_first")]
     pub version: u64,
     pub scope: Scope,
+    #[serde(deserialize_with = "known_payout")]
     pub payout: Payout,
     /// The number of the account or the wallet, encrypted.
     pub sealed_number: String,
@@ -69,6 +71,15 @@ pub struct PayoutRecord {
     /// The name of the operator's batch in which it was sent: letters, digits and hyphens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
+}
+
+/// A payout whose currency and environment this server knows.
+fn known_payout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Payout, D::Error> {
+    let payout = Payout::deserialize(deserializer)?;
+    match payout.currency.is_known() && payout.environment.is_known() {
+        true => Ok(payout),
+        false => Err(D::Error::custom("its currency or its environment is unknown")),
+    }
 }
 
 impl PayoutRecord {

@@ -34,6 +34,7 @@ pub struct StatementRow {
     #[serde(default)]
     pub fee: i64,
     pub net: i64,
+    #[serde(deserialize_with = "Currency::deserialize_closed")]
     pub currency: Currency,
     pub date: Day,
 }

@@ -27,6 +27,7 @@ pub(super) struct StoredBooking {
 /// A booking, and the merchant's balances after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredMoney {
+    #[serde(deserialize_with = "Currency::deserialize_closed")]
     pub(super) currency: Currency,
     /// The gateway of the clearing account.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -223,7 +223,7 @@ pub(super) fn scope_of(name: &str) -> Option<Scope> {
     let mut parts = name.split('/');
     let developer_id = parts.next()?.parse().ok()?;
     let environment = parts.next()?;
-    let environment = [Environment::Live, Environment::Test].into_iter().find(|one| one.as_str() == environment)?;
+    let environment = Environment::ALL.into_iter().find(|one| one.as_str() == environment)?;
     Some(Scope { developer_id, environment })
 }
 

@@ -127,6 +127,9 @@ impl StoredPayment<'_> {
         let text = str::from_utf8(record).map_err(|error| StoreError::corrupt(key, error))?;
         let parts = parts_of(key, text)?;
         let payment: Payment = parse(key, parts.payment)?;
+        if !payment.currency.is_known() || !payment.environment.is_known() {
+            return Err(StoreError::corrupt(key, "its currency or its environment is unknown"));
+        }
         let Rest {
             position,
             version,

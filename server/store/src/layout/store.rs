@@ -153,7 +153,7 @@ impl Store {
                 else {
                     continue;
                 };
-                let of = [Environment::Live, Environment::Test].into_iter().find(|it| it.as_str() == environment);
+                let of = Environment::ALL.into_iter().find(|it| it.as_str() == environment);
                 let count = u64::try_from(*count).unwrap_or_default();
                 found.payments.extend(of.map(|environment| (environment, Status::from(status), count)));
             }

@@ -122,6 +122,28 @@ async fn each_unreadable_value_is_found_and_the_rest_is_checked() {
 }
 
 #[tokio::test]
+async fn each_record_in_an_unknown_currency_or_environment_is_found() {
+    let store = filled().await;
+    let mut replaced = 0;
+    for (key, value) in values(&store).await {
+        let Ok(text) = String::from_utf8(value.clone()) else { continue };
+        // The public JSON in an event is only passed on.
+        let end = text.find(r#""data":"#).unwrap_or(text.len());
+        for (known, unknown) in [(r#""BDT""#, r#""EUR""#), (r#""environment":"live""#, r#""environment":"rehearsal""#)]
+        {
+            let changed = text[..end].replace(known, unknown) + &text[end..];
+            if changed != text {
+                replaced += 1;
+                store.bytes.set(&key, changed.into_bytes());
+                assert!(!findings(&store).is_empty(), "{} has {unknown}", key.escape_ascii());
+            }
+        }
+        store.bytes.set(&key, value);
+    }
+    assert!(replaced > 50, "{replaced}");
+}
+
+#[tokio::test]
 async fn a_check_goes_on_after_damaged_values_wherever_they_are() {
     let store = Arc::new(MemoryStore::default());
     commit(&dynamic(&store), vec![Write::Workspace(workspace(0))]).await.unwrap();

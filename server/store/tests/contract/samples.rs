@@ -145,7 +145,7 @@ pub(super) fn try_moved(before: &Session, cause: Cause, now: Timestamp) -> Optio
 
 pub(super) fn paid(before: &Session, now: Timestamp) -> PaymentWrite {
     let cause = match before.payment.environment {
-        Environment::Live => Cause::GatewayConfirmed,
+        Environment::Live | Environment::Other(_) => Cause::GatewayConfirmed,
         Environment::Test => Cause::Simulated(SimulateOutcome::Completed),
     };
     try_moved(before, cause, now).unwrap()

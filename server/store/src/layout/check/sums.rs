@@ -80,6 +80,7 @@ impl Sums {
         let net = match moved.currency {
             Currency::Bdt => (moved.net(), 0),
             Currency::Usd => (0, moved.net()),
+            Currency::Other(_) => (0, 0),
         };
         self.moves.insert((keys::head_of_scope(scope), listed.position), (net.0, net.1, listed.balances()));
     }
