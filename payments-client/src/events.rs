@@ -57,6 +57,21 @@ impl Events<'_> {
         Request::new(self.client, Call::new(Method::GET, "/events", None))
     }
 
+    /// The end of the list: where later events begin. `None` as long as there is no event.
+    ///
+    /// ```no_run
+    /// # async fn follow(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// let cursor = client.events().end().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Error`](crate::Error).
+    pub async fn end(self) -> Result<Option<EventId>> {
+        Ok(self.list().query("after", "latest".into()).await?.next)
+    }
+
     /// Streams all events after `cursor`, oldest first, up to the present last one; without a cursor, from the beginning.
     /// Store the id of the last event that you have handled, and continue after it the next time: no event is missed, and
     /// none comes twice. The stream sends requests only as events are polled, and ends after an error.

@@ -135,6 +135,9 @@ error_codes! {
         DeliveryNotFound = "delivery_not_found",
         /// No event of this key's developer and environment has this id. Test events are in no list.
         EventNotFound = "event_not_found",
+        /// No event of this key's developer and environment has the id in `after`. Check that the key is the one with which you
+        /// read before. If the sandbox was emptied, read on without `after`.
+        CursorUnknown = "cursor_unknown",
         /// No app of this developer has this id. List the apps.
         AppNotFound = "app_not_found",
         /// The workspace of the API key is gone. Ask the server's operator.

@@ -19,11 +19,16 @@ aliased_resource! {
     }
 }
 
+/// The end of the list, in place of an event's id.
+const LATEST: &str = "latest";
+
 /// The part of the list of events that a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQuery {
     /// Only events strictly after this one in the list.
     pub after: Option<EventId>,
+    /// No events, only the end of the list: where it goes on with later events.
+    pub is_latest: bool,
     /// Only events of these kinds. An empty list means all kinds.
     pub events: Vec<EventKind>,
     /// Only events of this payment.
@@ -41,14 +46,16 @@ impl EventQuery {
     /// The maximum number of items.
     pub const MAX_LIMIT: u8 = 100;
 
-    /// Parses the query parameters `after`, `events` (kinds with commas between them), `paymentId`, `createdAfter`,
-    /// `createdBefore` and `limit` (1 to 100, default 20). `parameter` returns a parameter's value.
+    /// Parses the query parameters `after` (an event's id, or `latest`), `events` (kinds with commas between them), `paymentId`,
+    /// `createdAfter`, `createdBefore` and `limit` (1 to 100, default 20). `parameter` returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
     pub fn from_query(parameter: impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
         let mut query = Query::of(parameter);
-        let after = query.parsed("after", ErrorCode::FieldInvalid, "must be the id of an event");
+        let is_latest = query.text("after").as_deref() == Some(LATEST);
+        let error = "must be the id of an event, or latest";
+        let after = if is_latest { None } else { query.parsed("after", ErrorCode::FieldInvalid, error) };
         let payment = query.parsed("paymentId", ErrorCode::FieldInvalid, "must be the id of a payment");
         let mut events = Vec::new();
         for kind in query.text("events").iter().flat_map(|kinds| kinds.split(',')) {
@@ -62,7 +69,7 @@ impl EventQuery {
         }
         let (created_after, created_before) = (query.time("createdAfter"), query.time("createdBefore"));
         let limit = query.limit(Self::MAX_LIMIT);
-        query.invalid.or(Self { after, events, payment, created_after, created_before, limit })
+        query.invalid.or(Self { after, is_latest, events, payment, created_after, created_before, limit })
     }
 
     /// The maximum number of items.
@@ -103,6 +110,12 @@ mod tests {
     fn a_query_without_parameters_asks_for_the_first_twenty() {
         let query = parsed(&[]).unwrap();
         assert_eq!((query.limit(), &query), (20, &EventQuery::default()));
+    }
+
+    #[test]
+    fn the_end_of_the_list_has_a_name() {
+        let query = parsed(&[("after", "latest")]).unwrap();
+        assert!(query.is_latest && query.after.is_none() && !query.has_filter());
     }
 
     #[test]

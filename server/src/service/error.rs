@@ -124,6 +124,8 @@ pub enum Record {
     WebhookEndpoint,
     Delivery,
     Event,
+    /// The event after which a part of a list begins.
+    Cursor,
     App,
     Workspace,
     ApiKey,
@@ -138,6 +140,7 @@ impl Record {
             Self::WebhookEndpoint => ("webhook endpoint", ErrorCode::WebhookEndpointNotFound),
             Self::Delivery => ("webhook delivery", ErrorCode::DeliveryNotFound),
             Self::Event => ("event", ErrorCode::EventNotFound),
+            Self::Cursor => ("event of yours", ErrorCode::CursorUnknown),
             Self::App => ("developer app", ErrorCode::AppNotFound),
             Self::Workspace => ("workspace", ErrorCode::WorkspaceNotFound),
             // Only the command line names API keys.

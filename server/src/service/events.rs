@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use payments_core::{Envelope, ErrorCode, EventId, EventPage, EventQuery, Invalid, PaymentId, RawJson, UnknownFields};
+use payments_core::{Envelope, EventId, EventPage, EventQuery, PaymentId, RawJson, UnknownFields};
 
 use super::{Caller, Record, Result, Service, ServiceError, page_bytes::fitting, payments::NO_PAYMENT};
 use crate::store::{EventEntry, EventWrite, EventsFrom};
@@ -17,12 +17,16 @@ impl Service {
             return self.events_of_payment(caller, payment, query).await;
         }
         let from = match (&query.after, query.created_after) {
+            _ if query.is_latest => EventsFrom::Last,
             (Some(after), _) => EventsFrom::After(after.clone()),
             (None, Some(time)) => EventsFrom::Time(time),
             (None, None) => EventsFrom::Beginning,
         };
         let examined = if query.has_filter() { MAX_EXAMINED } else { query.limit() };
-        let entries = self.store.events(&caller.scope, &from, examined + 1).await?.ok_or_else(no_such_event)?;
+        let entries = self.store.events(&caller.scope, &from, examined + 1).await?.ok_or(NO_CURSOR)?;
+        if query.is_latest {
+            return Ok(end(entries.into_iter().next_back().map(|entry| entry.id)));
+        }
         let mut chosen = choose(entries, query, examined);
         let ids: Vec<EventId> = chosen.items.iter().map(|entry| entry.id.clone()).collect();
         let mut events = self.store.whole_events(&caller.scope, &ids).await?;
@@ -50,8 +54,9 @@ impl Service {
         let own = own.filter(|events| events.iter().all(|event| caller.sees(event.data.as_str())));
         let events = own.ok_or(NO_PAYMENT)?;
         let first = match &query.after {
+            None if query.is_latest => return Ok(end(events.last().map(|event| event.id.clone()))),
             None => 0,
-            Some(after) => events.iter().position(|event| event.id == *after).ok_or_else(no_such_event)? + 1,
+            Some(after) => events.iter().position(|event| event.id == *after).ok_or(NO_CURSOR)? + 1,
         };
         let entry = |event: &EventWrite| EventEntry { id: event.id.clone(), kind: event.kind.clone() };
         let chosen = choose(events[first..].iter().map(entry).collect(), query, usize::MAX);
@@ -69,6 +74,11 @@ fn page(mut items: Vec<RawJson>, chosen: EventPage<EventEntry>) -> EventPage<Raw
         (has_more, next) = (true, entries.into_iter().nth(fits - 1).map(|entry| entry.id));
     }
     EventPage { items, has_more, next, unknown }
+}
+
+/// The end of the list, after its last event.
+fn end(last: Option<EventId>) -> EventPage<RawJson> {
+    EventPage { items: Vec::new(), has_more: false, next: last, unknown: UnknownFields::new() }
 }
 
 /// The first events that match the filters, out of the first `examined` entries.
@@ -94,11 +104,7 @@ fn envelope(event: &EventWrite) -> Result<RawJson> {
     Ok(RawJson::of(&Envelope { id, event: kind.clone(), created_at: *created_at, data })?)
 }
 
-fn no_such_event() -> ServiceError {
-    Invalid::field("after", ErrorCode::FieldInvalid, "is the id of no event of yours; without it the list begins anew")
-        .into()
-}
-
+const NO_CURSOR: ServiceError = ServiceError::NotFound { what: Record::Cursor };
 const NO_EVENT: ServiceError = ServiceError::NotFound { what: Record::Event };
 
 #[cfg(test)]

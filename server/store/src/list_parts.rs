@@ -52,6 +52,8 @@ pub struct EventEntry {
 pub enum EventsFrom {
     Beginning,
     After(EventId),
+    /// At the last event.
+    Last,
     /// At the first event of this time or later, or up to some minutes earlier.
     Time(Timestamp),
 }

@@ -235,6 +235,7 @@ async fn unknown_ids(table: &mut Table, server: &Server) {
     table.row(hook(Method::GET, "deliveries?webhookId=wh_0"), 404, "webhook_endpoint_not_found", &[]).await;
     table.row(hook(Method::POST, "deliveries/del_0/resend"), 404, "delivery_not_found", &[]).await;
     table.row(server.request(Method::GET, "/events/evt_0"), 404, "event_not_found", &[]).await;
+    table.row(server.request(Method::GET, "/events?after=evt_0"), 404, "cursor_unknown", &[]).await;
     let foreign = json!({"url": "https://shop.example/hook", "events": "*", "appId": "app_unknown"});
     table.row(server.request(Method::POST, "/webhooks").json(&foreign), 404, "app_not_found", &[]).await;
 }

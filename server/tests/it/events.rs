@@ -68,6 +68,7 @@ async fn the_list_has_what_was_sent_and_what_was_not(engine: Engine) {
     assert_eq!(one, events[2]);
 
     let client = server.client();
+    assert_eq!(client.events().end().await.unwrap().as_ref(), Some(events[2].id()));
     let of_payment = client.events().list().payment(&second).await.unwrap();
     assert_eq!((of_payment.items, of_payment.has_more), (events[1..].to_vec(), false));
     let completed = client.events().list().events([&EventKind::PaymentCompleted]).await.unwrap();
@@ -138,7 +139,8 @@ async fn events_of_others_are_not_found_and_errors_name_wrong_parameters() {
     let other = server.new_key("Other shop", "test");
     for (path, status, code, word) in [
         (format!("/events/{}", event.id()), StatusCode::NOT_FOUND, "event_not_found", "event"),
-        (format!("/events?after={}", event.id()), StatusCode::BAD_REQUEST, "field_invalid", "after"),
+        (format!("/events?after={}", event.id()), StatusCode::NOT_FOUND, "cursor_unknown", "event"),
+        (format!("/events?after={payment}"), StatusCode::BAD_REQUEST, "field_invalid", "latest"),
         (format!("/events?paymentId={payment}"), StatusCode::NOT_FOUND, "payment_not_found", "payment"),
         ("/events?events=payment.lost".to_owned(), StatusCode::BAD_REQUEST, "field_invalid", "events"),
         ("/events?createdAfter=today".to_owned(), StatusCode::BAD_REQUEST, "field_invalid", "createdAfter"),
@@ -150,6 +152,12 @@ async fn events_of_others_are_not_found_and_errors_name_wrong_parameters() {
         assert_eq!((found, &body["code"]), (status, &json!(code)), "{path}");
         assert!(body["message"].to_string().contains(word), "{body}");
     }
+    assert_eq!(server.client().events().end().await.unwrap().as_ref(), Some(event.id()));
+    let of_payment = server.request(Method::GET, &format!("/events?after=latest&paymentId={payment}"));
+    let end = of_payment.send().await.unwrap().json::<Value>().await.unwrap();
+    assert_eq!(end, json!({"items": [], "hasMore": false, "next": event.id()}));
     let none = server.keyless(Method::GET, "/api/v1/events").bearer_auth(&other).send().await.unwrap();
+    let end = server.keyless(Method::GET, "/api/v1/events?after=latest").bearer_auth(&other).send().await.unwrap();
+    assert_eq!(end.json::<Value>().await.unwrap(), json!({"items": [], "hasMore": false, "next": null}));
     assert_eq!(none.json::<Value>().await.unwrap(), json!({"items": [], "hasMore": false, "next": null}));
 }

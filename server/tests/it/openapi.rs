@@ -148,7 +148,9 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
         d.check("refundPayment", 422, other).await;
         d.check("refundPayment", 409, refund(&paid)).await;
     }
-    d.check("listEvents", 400, keyed(Method::GET, "/events?after=evt_0")).await;
+    d.check("listEvents", 200, keyed(Method::GET, "/events?after=latest")).await;
+    d.check("listEvents", 400, keyed(Method::GET, "/events?after=pay_0")).await;
+    d.check("listEvents", 404, keyed(Method::GET, "/events?after=evt_0")).await;
     d.check("listEvents", 404, keyed(Method::GET, "/events?paymentId=pay_01a20aa9138a7cb8865961ab6ca7f46d")).await;
 
     // Account.

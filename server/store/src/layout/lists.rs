@@ -51,6 +51,7 @@ impl Store {
                 Some(event) => event.position + 1,
                 None => return Ok(None),
             },
+            EventsFrom::Last => list.count().saturating_sub(1),
             // Begin early enough to miss no event of this time in an earlier chunk.
             EventsFrom::Time(time) => {
                 let since = earliest_in_list(*time);

@@ -48,6 +48,7 @@ pub(super) async fn events_are_listed_in_the_order_of_their_commits_in_their_own
     let ids = [2, 0].map(|nth: usize| expected[nth].id.clone());
     let whole = store.whole_events(&scope(), &ids).await.unwrap();
     assert_eq!(whole, [event_of(&completed), event_of(&writes[0])]);
+    assert_eq!(listed(&store, EventsFrom::Last, 9, 1).await, expected[2..]);
     let other = Scope { environment: Environment::Test, ..scope() };
     assert_eq!(store.events(&other, &EventsFrom::Beginning, 9).await.unwrap().unwrap(), []);
     assert!(store.events(&other, &EventsFrom::After(expected[0].id.clone()), 9).await.unwrap().is_none());
