@@ -14,6 +14,7 @@ mod clock;
 mod error;
 mod events;
 mod idempotency_key;
+pub mod inbox;
 mod jitter;
 mod limiter;
 mod parts;
