@@ -31,11 +31,12 @@ enum By {
 /// The pages that a reader follows one after the other, beginning in an empty directory.
 const IN_ORDER: [&str; 2] = ["README.md", "server/docs/operating.md"];
 
-const READMES: [(&str, By); 14] = [
+const READMES: [(&str, By); 15] = [
     ("README.md", By::Typing),
     ("examples/README.md", By::Typing),
     ("fuzz/README.md", By::Nobody),
     ("payments-client/README.md", By::Documentation),
+    ("payments-client/inbox-sqlx/README.md", By::Documentation),
     ("payments-core/README.md", By::Documentation),
     ("server/README.md", By::Typing),
     ("server/docs/faults.md", By::Nobody),

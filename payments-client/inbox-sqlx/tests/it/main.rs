@@ -1,0 +1,31 @@
+//! The inbox over a real server, with effects in SQLite and PostgreSQL.
+#![cfg(all(feature = "sqlite", feature = "postgres"))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[macro_use]
+mod suite;
+mod postgres;
+mod sqlite;
+
+use std::path::PathBuf;
+
+use payments_client::{Client, CreatePayment, Money, PaymentId, testing::TestServer};
+
+/// A server whose binary is in the parent of the test binary's directory.
+async fn server() -> TestServer {
+    let path: PathBuf = std::env::current_exe().unwrap().parent().unwrap().with_file_name("payments-server");
+    assert!(path.exists(), "build the server first: cargo build -p payments-server");
+    TestServer::start_program(path).await.unwrap()
+}
+
+/// Creates payments, one event each.
+async fn create(client: &Client, payments: usize) -> Vec<PaymentId> {
+    let mut ids = Vec::new();
+    for _ in 0..payments {
+        let params = CreatePayment::of(Money::taka(750))
+            .success_url("https://shop.example/paid")
+            .cancel_url("https://shop.example/cart");
+        ids.push(client.payments().create(params).await.unwrap().id);
+    }
+    ids
+}
