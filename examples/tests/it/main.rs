@@ -1,6 +1,8 @@
 //! Runs the server and the examples, and buys something.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod settled;
+
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
