@@ -117,15 +117,15 @@ impl Event {
     /// use payments_core::Event;
     /// use webhook_verify::{Secret, Signer, Verifier, replay::{Claim, MemoryClaims, ReplayGuard}};
     ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn handle() -> Result<(), Box<dyn std::error::Error>> {
     /// # let body = br#"{"id":"evt_1","event":"test.ping","created_at":"2026-03-01T03:30:00.000Z","data":{}}"#;
     /// # let signature = Signer::new(Secret::new("whsec_8f2d1a")?).sign_now(body);
     /// # let verifier = Verifier::new(Secret::new("whsec_8f2d1a")?);
     /// let guard = ReplayGuard::new(MemoryClaims::new(10_000));
     /// let verified = verifier.verify(&signature, body)?;
-    /// if let Claim::New(claimed) = guard.claim(&verified, Event::id_in)? {
+    /// if let Claim::New(claimed) = guard.claim(&verified, Event::id_in).await? {
     ///     let event = Event::from_verified(verified)?;
-    ///     claimed.commit()?;
+    ///     claimed.commit().await?;
     /// }
     /// # Ok(())
     /// # }

@@ -57,9 +57,8 @@ pub fn greet(address: SocketAddr) {
 
 /// Handles an event once and returns the status to respond with. A shop should queue the event here and respond
 /// immediately.
-#[must_use]
-pub fn handle(verified: Verified<Bytes>) -> StatusCode {
-    let claimed = match EVENTS.claim(&verified, Event::id_in) {
+pub async fn handle(verified: Verified<Bytes>) -> StatusCode {
+    let claimed = match EVENTS.claim(&verified, Event::id_in).await {
         Ok(Claim::New(claimed)) => claimed,
         Ok(Claim::Done) => return StatusCode::OK,
         Ok(Claim::InProgress) => return StatusCode::CONFLICT,
@@ -69,7 +68,7 @@ pub fn handle(verified: Verified<Bytes>) -> StatusCode {
     let bytes = verified.body().len();
     let Ok(event) = Event::from_verified(verified) else { return StatusCode::BAD_REQUEST };
     println!("{} {} in {bytes} bytes", event.id(), event.kind());
-    match claimed.commit() {
+    match claimed.commit().await {
         Ok(()) => StatusCode::OK,
         Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }

@@ -163,13 +163,18 @@ impl Stripe {
 
     /// Verifies an event's signature. Returns `None` if nothing follows: the event is not about a payment of this server, or
     /// is a duplicate.
-    pub fn event(&self, signature: &[u8], body: &[u8], now: Timestamp) -> Result<Option<StripeEvent<'_>>, EventError> {
+    pub async fn event(
+        &self,
+        signature: &[u8],
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<StripeEvent<'_>>, EventError> {
         let verified = self.events.verify_at(signature, body, now.as_unix_seconds())?;
         let Some(subject) = event::subject_of(verified.body()) else {
             tracing::debug!("a Stripe event is about nothing of this server");
             return Ok(None);
         };
-        Ok(match self.seen.claim_at(&verified, event::id_of, now.as_unix_seconds()) {
+        Ok(match self.seen.claim_at(&mut (), &verified, event::id_of, now.as_unix_seconds()).await {
             Ok(Claim::New(claimed)) => Some(StripeEvent { subject, claimed: Some(claimed) }),
             Ok(Claim::Done | Claim::InProgress) => None,
             // With too many remembered events, accept a duplicate: an extra query does no harm.

@@ -51,7 +51,7 @@ pub(super) async fn stripe_event(mut request: Request) -> Outcome {
     // Refuse before reading the body: the server may have no card processor, and the body may not matter.
     service.check_signature(signature)?;
     let body = request.read_large_body(MAX_EVENT_BYTES).await?;
-    let event = service.read_event(signature, &body.bytes)?;
+    let event = service.read_event(signature, &body.bytes).await?;
     drop(body);
     service.handle_event(event).await?;
     reply::ok(&json!({"received": true}))

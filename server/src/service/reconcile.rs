@@ -7,7 +7,6 @@ use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
-use webhook_verify::replay::Claimed;
 
 use super::{
     Result, Service, ServiceError,
@@ -159,8 +158,8 @@ impl Service {
     }
 
     /// Reads an event of the card processor, if its signature fits. `None` if nothing follows.
-    pub fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>> {
-        Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now())?)
+    pub async fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>> {
+        Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now()).await?)
     }
 
     /// Handles an event of the card processor: asks about refunds or disputes, or schedules a query of the payment.
@@ -185,7 +184,9 @@ impl Service {
             }
         }
         // Commit only now: if the handling failed, Stripe sends the event again.
-        if let Some(Err(error)) = claimed.map(Claimed::commit) {
+        if let Some(claimed) = claimed
+            && let Err(error) = claimed.commit().await
+        {
             tracing::debug!(%error, "could not mark an event as handled; it may come again");
         }
         Ok(())

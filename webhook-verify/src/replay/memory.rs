@@ -66,8 +66,9 @@ impl Claims {
 
 impl ClaimStore for MemoryClaims {
     type Error = MemoryClaimsFull;
+    type Tx = ();
 
-    fn claim(&self, id: &str, now: u64, until: u64) -> Result<Held, MemoryClaimsFull> {
+    async fn claim(&self, (): &mut (), id: &str, now: u64, until: u64) -> Result<Held, MemoryClaimsFull> {
         let mut claims = self.claims();
         claims.remove_expired(now);
         match claims.by_id.get(id) {
@@ -82,7 +83,7 @@ impl ClaimStore for MemoryClaims {
         Ok(Held::ByYou(Ticket(ticket)))
     }
 
-    fn commit(&self, id: &str, ticket: Ticket, until: u64) -> Result<Committed, MemoryClaimsFull> {
+    async fn commit(&self, (): &mut (), id: &str, ticket: Ticket, until: u64) -> Result<Committed, MemoryClaimsFull> {
         let mut claims = self.claims();
         match claims.by_id.get(id) {
             Some(entry) if entry.ticket != ticket.0 => return Ok(Committed::TooLate),
@@ -92,14 +93,13 @@ impl ClaimStore for MemoryClaims {
         Ok(Committed::Finally)
     }
 
-    fn release(&self, id: &str, ticket: Ticket) -> Result<(), MemoryClaimsFull> {
+    fn release(&self, id: &str, ticket: Ticket) {
         let mut claims = self.claims();
         if claims.is_held_by(id, ticket)
             && let Some(entry) = claims.by_id.remove(id)
         {
             claims.by_expiry.remove(&(entry.until, entry.ticket));
         }
-        Ok(())
     }
 }
 

@@ -13,24 +13,26 @@
 //!     std::str::from_utf8(body).ok()?.split('"').find(|part| part.starts_with("evt_"))
 //! }
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn handle() -> Result<(), Box<dyn std::error::Error>> {
 //! # let body = br#"{"id":"evt_1"}"#;
 //! # let header = Signer::new(Secret::new("whsec_8f2d1a")?).sign_now(body);
 //! let verifier = Verifier::new(Secret::new("whsec_8f2d1a")?);
 //! let guard = ReplayGuard::new(MemoryClaims::new(10_000));
 //!
 //! let verified = verifier.verify(&header, body)?;
-//! match guard.claim(&verified, event_id)? {
+//! match guard.claim(&verified, event_id).await? {
 //!     Claim::New(claimed) => {
 //!         // Handle the event. If that fails, dropping `claimed` releases it for the next delivery.
-//!         claimed.commit()?;
+//!         claimed.commit().await?;
 //!     }
 //!     Claim::InProgress => { /* Another request is handling it: respond with 409. */ }
 //!     Claim::Done => { /* Handled before: respond with 200. */ }
 //! }
-//! assert!(matches!(guard.claim(&verified, event_id)?, Claim::Done));
+//! assert!(matches!(guard.claim(&verified, event_id).await?, Claim::Done));
 //! # Ok(())
 //! # }
+//! # let handled = core::pin::pin!(handle()).poll(&mut core::task::Context::from_waker(core::task::Waker::noop()));
+//! # assert!(matches!(handled, core::task::Poll::Ready(Ok(()))), "memory never waits");
 //! ```
 //!
 //! The id can only come from the verified body. An id from elsewhere, such as a header, does not compile:
@@ -43,8 +45,8 @@
 //! ```
 //!
 //! [`MemoryClaims`] works within one process. `SledClaims` (feature `sled`) survives a restart. To share claims between
-//! processes, implement [`ClaimStore`] on the database that holds your orders, and commit the claim in the order's
-//! transaction.
+//! processes, implement [`ClaimStore`] on the database that holds your orders. [`ReplayGuard::claim_in`] then claims the event
+//! in the order's transaction, and [`Claimed::commit_in`] commits with it.
 
 mod claim_store;
 mod memory;
@@ -89,32 +91,33 @@ impl<S: ClaimStore> ReplayGuard<S> {
         self
     }
 
-    /// Claims a verified event. `id` returns the event's id in the body: `evt_…`, at most [`MAX_ID_BYTES`].
+    /// Claims a verified event in a transaction of the store's database. Roll it back if you do not commit the claim.
     ///
     /// # Errors
-    /// [`ReplayError::NoId`] if the body has no event id, [`ReplayError::Store`] if the store fails. Reject the request
-    /// in both cases.
-    pub fn claim<B: AsRef<[u8]>>(
+    /// Those of [`claim`](Self::claim).
+    pub async fn claim_in<B: AsRef<[u8]>>(
         &self,
+        tx: &mut S::Tx,
         verified: &Verified<B>,
         id: impl FnOnce(&[u8]) -> Option<&str>,
     ) -> Result<Claim<'_, S>, ReplayError<S::Error>> {
-        self.claim_at(verified, id, crate::unix_time::unix_seconds())
+        self.claim_at(tx, verified, id, crate::unix_time::unix_seconds()).await
     }
 
     /// Claims a verified event as of a given Unix time.
     ///
     /// # Errors
     /// Those of [`claim`](Self::claim).
-    pub fn claim_at<B: AsRef<[u8]>>(
+    pub async fn claim_at<B: AsRef<[u8]>>(
         &self,
+        tx: &mut S::Tx,
         verified: &Verified<B>,
         id: impl FnOnce(&[u8]) -> Option<&str>,
         now_unix_seconds: u64,
     ) -> Result<Claim<'_, S>, ReplayError<S::Error>> {
         let id = id(verified.body().as_ref()).filter(|id| is_event_id(id)).ok_or(ReplayError::NoId)?;
         let until = now_unix_seconds.saturating_add(CLAIM_SECONDS);
-        Ok(match self.store.claim(id, now_unix_seconds, until).map_err(ReplayError::Store)? {
+        Ok(match self.store.claim(tx, id, now_unix_seconds, until).await.map_err(ReplayError::Store)? {
             Held::ByYou(ticket) => {
                 let remember_until = self.remember_until(verified.tolerance(), now_unix_seconds);
                 Claim::New(Claimed { store: &self.store, id: Some(id.into()), ticket, remember_until })
@@ -131,6 +134,21 @@ impl<S: ClaimStore> ReplayGuard<S> {
             let replayable_seconds = seconds.saturating_mul(2).saturating_add(1);
             now.saturating_add(replayable_seconds.max(self.remember_seconds))
         })
+    }
+}
+
+impl<S: ClaimStore<Tx = ()>> ReplayGuard<S> {
+    /// Claims a verified event. `id` returns the event's id in the body: `evt_…`, at most [`MAX_ID_BYTES`].
+    ///
+    /// # Errors
+    /// [`ReplayError::NoId`] if the body has no event id, [`ReplayError::Store`] if the store fails. Reject the request
+    /// in both cases.
+    pub async fn claim<B: AsRef<[u8]>>(
+        &self,
+        verified: &Verified<B>,
+        id: impl FnOnce(&[u8]) -> Option<&str>,
+    ) -> Result<Claim<'_, S>, ReplayError<S::Error>> {
+        self.claim_in(&mut (), verified, id).await
     }
 }
 
@@ -162,26 +180,35 @@ pub struct Claimed<'g, S: ClaimStore> {
 }
 
 impl<S: ClaimStore> Claimed<'_, S> {
-    /// Commits the claim: later claims of this event return [`Claim::Done`].
+    /// Commits the claim in the transaction in which it was made. It counts once you have committed that.
     ///
     /// # Errors
-    /// [`CommitError::TooLate`] if handling took longer than [`CLAIM_SECONDS`] and another request has claimed the
-    /// event since: undo your work if you can. [`CommitError::Store`] if the store fails: the event may then be handled
-    /// again.
-    pub fn commit(mut self) -> Result<(), CommitError<S::Error>> {
+    /// Those of [`commit`](Self::commit). Roll the transaction back.
+    pub async fn commit_in(mut self, tx: &mut S::Tx) -> Result<(), CommitError<S::Error>> {
         let Some(id) = self.id.take() else { return Ok(()) };
-        match self.store.commit(&id, self.ticket, self.remember_until).map_err(CommitError::Store)? {
+        match self.store.commit(tx, &id, self.ticket, self.remember_until).await.map_err(CommitError::Store)? {
             Committed::Finally => Ok(()),
             Committed::TooLate => Err(CommitError::TooLate),
         }
     }
 }
 
+impl<S: ClaimStore<Tx = ()>> Claimed<'_, S> {
+    /// Commits the claim: later claims of this event return [`Claim::Done`].
+    ///
+    /// # Errors
+    /// [`CommitError::TooLate`] if handling took longer than [`CLAIM_SECONDS`] and another request has claimed the
+    /// event since: undo your work if you can. [`CommitError::Store`] if the store fails: the event may then be handled
+    /// again.
+    pub async fn commit(self) -> Result<(), CommitError<S::Error>> {
+        self.commit_in(&mut ()).await
+    }
+}
+
 impl<S: ClaimStore> Drop for Claimed<'_, S> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            // If this fails, the claim expires.
-            let _ = self.store.release(&id, self.ticket);
+            self.store.release(&id, self.ticket);
         }
     }
 }

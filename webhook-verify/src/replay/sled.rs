@@ -98,8 +98,9 @@ fn by_expiry(until: u64, id: &str) -> Vec<u8> {
 
 impl ClaimStore for SledClaims {
     type Error = SledClaimsError;
+    type Tx = ();
 
-    fn claim(&self, id: &str, now: u64, until: u64) -> Result<Held, SledClaimsError> {
+    async fn claim(&self, (): &mut (), id: &str, now: u64, until: u64) -> Result<Held, SledClaimsError> {
         self.remove_expired(now)?;
         loop {
             let (was, held) = self.read(id)?;
@@ -116,7 +117,7 @@ impl ClaimStore for SledClaims {
         }
     }
 
-    fn commit(&self, id: &str, ticket: Ticket, until: u64) -> Result<Committed, SledClaimsError> {
+    async fn commit(&self, (): &mut (), id: &str, ticket: Ticket, until: u64) -> Result<Committed, SledClaimsError> {
         loop {
             let (was, held) = self.read(id)?;
             if held.is_some_and(|held| held.ticket != ticket.0) {
@@ -129,13 +130,14 @@ impl ClaimStore for SledClaims {
         }
     }
 
-    fn release(&self, id: &str, ticket: Ticket) -> Result<(), SledClaimsError> {
-        let (was, held) = self.read(id)?;
-        if held.is_some_and(|held| held.ticket == ticket.0 && !held.done) {
-            // If the entry has changed since, the claim had expired and another caller holds it.
-            self.replace(id, was, None)?;
+    fn release(&self, id: &str, ticket: Ticket) {
+        if let Ok((was, Some(held))) = self.read(id)
+            && held.ticket == ticket.0
+            && !held.done
+        {
+            // If the entry has changed since, the claim had expired and another caller holds it. If sled fails, it expires.
+            let _ = self.replace(id, was, None);
         }
-        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
 }
 
 async fn webhook(body: VerifiedBody) -> HttpResponse {
-    let status = receivers::handle(body.0).as_u16();
+    let status = receivers::handle(body.0).await.as_u16();
     // actix-web uses another version of `http`.
     HttpResponse::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
 }

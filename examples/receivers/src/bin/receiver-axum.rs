@@ -19,5 +19,5 @@ async fn run() -> Result<(), Box<dyn Error>> {
 }
 
 async fn webhook(VerifiedBody(verified): VerifiedBody) -> StatusCode {
-    receivers::handle(verified)
+    receivers::handle(verified).await
 }

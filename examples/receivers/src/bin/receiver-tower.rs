@@ -4,7 +4,7 @@
 use std::{
     convert::Infallible,
     error::Error,
-    future::{Ready, ready},
+    pin::Pin,
     process::ExitCode,
     task::{Context, Poll},
 };
@@ -43,18 +43,20 @@ struct Webhook;
 impl Service<Request<Full<Bytes>>> for Webhook {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, mut request: Request<Full<Bytes>>) -> Self::Future {
-        let mut response = Response::default();
-        *response.status_mut() = match request.extensions_mut().remove::<Verified<Bytes>>() {
-            Some(verified) => receivers::handle(verified),
-            None => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        ready(Ok(response))
+        Box::pin(async move {
+            let mut response = Response::default();
+            *response.status_mut() = match request.extensions_mut().remove::<Verified<Bytes>>() {
+                Some(verified) => receivers::handle(verified).await,
+                None => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            Ok(response)
+        })
     }
 }

@@ -13,8 +13,8 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Box<dyn Error>> {
     let webhook =
-        warp::path!("webhooks").and(warp::post()).and(verified(receivers::receiver()?)).map(|body| match body {
-            Ok(verified) => receivers::handle(verified).into_response(),
+        warp::path!("webhooks").and(warp::post()).and(verified(receivers::receiver()?)).then(async |body| match body {
+            Ok(verified) => receivers::handle(verified).await.into_response(),
             Err(refusal) => Reply::into_response(refusal),
         });
     let listener = tokio::net::TcpListener::bind(receivers::address()?).await?;
