@@ -1,5 +1,5 @@
-//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, or scripted responses and a fixed clock. The
-//! latter two need no sockets and take no real time.
+//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, [with live payments](LiveServer) too; ready-made
+//! [payments and events](simulated); or scripted responses and a fixed clock. The latter need no sockets and take no real time.
 //!
 //! ```
 //! use payments_client::{Client, testing::{FixedClock, Script}};
@@ -18,8 +18,10 @@
 //! # }
 //! ```
 
+mod live;
 mod receiver;
 mod server;
+mod simulated;
 
 use std::{
     collections::VecDeque,
@@ -35,8 +37,10 @@ use reqwest::{
 
 use crate::{error::Kind, retry::Failure};
 
+pub use live::{LiveError, LiveServer};
 pub use receiver::{ReceiveError, Receiver};
 pub use server::{StartError, TestServer};
+pub use simulated::simulated;
 
 /// The responses that a client gets, in order. Clones share the script, so a test can keep one.
 #[derive(Debug, Clone, Default)]

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -43,12 +43,13 @@ const LISTENING: &str = "listening on ";
 /// ```
 #[derive(Debug)]
 pub struct TestServer {
+    program: PathBuf,
     _process: Process,
     /// Kept open, because the server may still write to it.
     _output: BufReader<ChildStdout>,
     directory: TempDir,
     url: String,
-    client: Client,
+    pub(super) client: Client,
 }
 
 /// Why a [`TestServer`] did not start.
@@ -69,6 +70,9 @@ pub enum StartError {
     /// The server ended before it listened. The text is its log.
     #[error("the server did not start: {0}")]
     Ended(String),
+    /// The server refused an operator's command. The text is its error.
+    #[error("the server refused a command: {0}")]
+    Command(String),
     /// A temporary directory or a local port cannot be used.
     #[error("cannot use a temporary directory or a local port: {0}")]
     Io(#[from] io::Error),
@@ -83,8 +87,7 @@ impl TestServer {
     /// # Errors
     /// If the program is missing or does not start.
     pub async fn start() -> Result<Self, StartError> {
-        let program = std::env::var_os("PAYMENTS_SERVER").unwrap_or_else(|| OsString::from("payments-server"));
-        Self::start_program(program).await
+        Self::start_program(program()).await
     }
 
     /// Starts a server of this program.
@@ -92,11 +95,28 @@ impl TestServer {
     /// # Errors
     /// If the program is missing or does not start.
     pub async fn start_program(program: impl Into<PathBuf>) -> Result<Self, StartError> {
-        let program = program.into();
-        let started = tokio::task::spawn_blocking(move || launch(&program)).await;
+        Self::start_with(program.into(), String::new()).await
+    }
+
+    /// Starts a server with the text of a configuration file.
+    pub(super) async fn start_with(program: PathBuf, settings: String) -> Result<Self, StartError> {
+        let launched = program.clone();
+        let started = tokio::task::spawn_blocking(move || launch(&launched, &settings)).await;
         let (process, output, directory, url) = started.map_err(io::Error::other)??;
         let client = Client::builder(SANDBOX_KEY).base_url(&url).build()?;
-        Ok(Self { _process: process, _output: output, directory, url, client })
+        Ok(Self { program, _process: process, _output: output, directory, url, client })
+    }
+
+    /// Runs an operator's command on the server, and returns its output.
+    pub(super) async fn administer(&self, arguments: &[&str]) -> Result<String, StartError> {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).arg("--data-dir").arg(data_in(self.directory.path()));
+        let output = tokio::task::spawn_blocking(move || command.output()).await.map_err(io::Error::other)??;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        } else {
+            Err(StartError::Command(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        }
     }
 
     /// A client with the key of the server's sandbox.
@@ -148,18 +168,37 @@ impl Drop for Process {
     }
 }
 
+/// The program that a test starts if it names none.
+pub(super) fn program() -> OsString {
+    std::env::var_os("PAYMENTS_SERVER").unwrap_or_else(|| OsString::from("payments-server"))
+}
+
+fn data_in(directory: &Path) -> PathBuf {
+    directory.join("data")
+}
+
 fn log_in(directory: &Path) -> PathBuf {
     directory.join("server.log")
 }
 
 type Started = (Process, BufReader<ChildStdout>, TempDir, String);
 
-fn launch(program: &Path) -> Result<Started, StartError> {
+fn launch(program: &Path, settings: &str) -> Result<Started, StartError> {
     let directory = tempfile::tempdir()?;
+    // A temporary file is the user's alone, as the server demands.
+    let mut config = tempfile::Builder::new().suffix(".toml").tempfile_in(directory.path())?;
+    config.write_all(settings.as_bytes())?;
+    let (_, config) = config.keep().map_err(io::Error::other)?;
     let log = std::fs::File::create(log_in(directory.path()))?;
     let mut command = Command::new(program);
     command.args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0", "--keyless-rate-limit", "0", "--data-dir"]);
-    command.arg(directory.path().join("data")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    command
+        .arg(data_in(directory.path()))
+        .arg("--config")
+        .arg(config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log);
     let refused = |source| StartError::Program { program: program.to_owned(), source };
     let mut process = Process(command.spawn().map_err(refused)?);
     let ended = |why: String| StartError::Ended(std::fs::read_to_string(log_in(directory.path())).unwrap_or(why));

@@ -1,8 +1,8 @@
 //! A merchant's test with a real server.
 
 use payments_client::{
-    CreatePayment, EventKind, Money, Status,
-    testing::{ReceiveError, StartError, TestServer},
+    Amount, CreatePayment, EventKind, Money, Status,
+    testing::{LiveServer, ReceiveError, StartError, TestServer},
 };
 
 use crate::server::binary;
@@ -49,4 +49,31 @@ async fn an_error_names_a_program_that_is_not_a_server() {
     assert!(error.to_string().starts_with("cannot run /nonexistent/payments-server: "), "{error}");
     let error = TestServer::start_program("false").await.unwrap_err();
     assert!(matches!(error, StartError::Ended(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merchants_test_is_paid_disputed_and_refunded_live_in_both_currencies() {
+    let server = LiveServer::start_program(binary()).await.unwrap();
+    let mut webhooks = server.receive_webhooks().await.unwrap();
+    for money in [Money::taka(750), Money::cents(1250)] {
+        let params =
+            CreatePayment::of(money).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart");
+        let id = server.client().payments().create(params).await.unwrap().id;
+        assert!(server.dispute(&id, Amount::from_major(1)).await.is_err(), "it is not paid");
+        assert_eq!(server.pay_live(&id).await.unwrap().status, Status::Completed);
+        assert!(server.pay_live(&id).await.is_err(), "it is paid");
+        let disputed = server.dispute(&id, Amount::from_major(1)).await.unwrap();
+        assert_eq!(disputed.disputes.iter().map(|dispute| dispute.amount).sum::<Amount>(), Amount::from_major(1));
+        for kind in [EventKind::PaymentCreated, EventKind::PaymentCompleted, EventKind::PaymentDisputed] {
+            assert_eq!(*webhooks.next().await.unwrap().kind(), kind, "{money}");
+        }
+        let other =
+            CreatePayment::of(money).success_url("https://shop.example/paid").cancel_url("https://shop.example/cart");
+        let other = server.client().payments().create(other).await.unwrap().id;
+        server.pay_live(&other).await.unwrap();
+        assert_eq!(server.refund(&other).await.unwrap().status, Status::Refunded);
+        for kind in [EventKind::PaymentCreated, EventKind::PaymentCompleted, EventKind::PaymentRefunded] {
+            assert_eq!(*webhooks.next().await.unwrap().kind(), kind, "{money}");
+        }
+    }
 }
