@@ -69,7 +69,10 @@ pub enum HeaderFault {
     /// Its `t` is not a plain decimal number of seconds that fits 64 bits.
     #[error("its timestamp (t=) is not a plain decimal number of seconds")]
     BadTimestamp,
-    /// It has no `v1=`.
+    /// It has no `v1=`, or `v1,` by Standard Webhooks.
     #[error("it has no signature (v1=)")]
     NoSignature,
+    /// By Standard Webhooks, the request has no `webhook-id`.
+    #[error("its header webhook-id is missing")]
+    NoId,
 }

@@ -4,7 +4,11 @@
 //! parts, so that a later scheme can be added. The header has exactly one `t`; the signature covers its text as sent,
 //! including leading zeros. It may have several `v1`, for example during a rotation.
 
-use crate::{HeaderFault, hex::GivenDigest};
+use crate::{
+    HeaderFault,
+    hex::{GivenDigest, HexDigest},
+    mac::Digest,
+};
 
 /// The maximum length of the header, in bytes. A longer header is malformed.
 pub const MAX_HEADER_BYTES: usize = 4096;
@@ -71,9 +75,17 @@ impl<'h> SignatureParts<'h> {
         Ok(Self { timestamp_text, timestamp, digests, count })
     }
 
-    /// The signatures of the right length.
-    pub(crate) fn digests(&self) -> &[&'h GivenDigest] {
-        &self.digests[..self.count]
+    /// The signed text before the body.
+    #[inline]
+    pub(crate) const fn prefix(&self) -> [&'h [u8]; 2] {
+        [self.timestamp_text, b"."]
+    }
+
+    /// 1 if a signature is this digest, otherwise 0. Compares all signatures of the right length.
+    #[inline]
+    pub(crate) fn matches(&self, expected: &Digest) -> u8 {
+        let expected = HexDigest::new(expected);
+        self.digests[..self.count].iter().fold(0, |any, digest| any | expected.ct_eq(digest).unwrap_u8())
     }
 }
 
@@ -103,7 +115,7 @@ fn split_at_comma(text: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// Parses ASCII digits into 64 bits.
-fn plain_decimal(text: &[u8]) -> Option<u64> {
+pub(crate) fn plain_decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

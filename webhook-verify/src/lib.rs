@@ -8,6 +8,7 @@ extern crate std;
 
 #[cfg(feature = "http")]
 pub mod adapters;
+mod base64;
 mod failure;
 mod header;
 mod hex;
@@ -16,6 +17,7 @@ mod mac;
 pub mod replay;
 mod secret;
 mod signer;
+mod standard;
 #[cfg(feature = "std")]
 pub mod testing;
 mod tolerance;
@@ -27,5 +29,6 @@ pub use failure::{Failure, HeaderFault};
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURES};
 pub use secret::{Secret, SecretError};
 pub use signer::{SignatureHeader, Signer};
+pub use standard::{StandardHeaders, StandardSignature};
 pub use tolerance::Tolerance;
 pub use verifier::{MAX_SECRETS, Verification, Verified, Verifier};

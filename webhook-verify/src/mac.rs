@@ -1,4 +1,4 @@
-//! Computes HMAC-SHA256 (RFC 2104) over the timestamp's text, a dot and the body.
+//! Computes HMAC-SHA256 (RFC 2104) over a prefix, such as the timestamp's text and a dot, and the body.
 
 use hmac::{
     Hmac, KeyInit, Mac as _,
@@ -23,13 +23,13 @@ impl Key {
         HmacCore::new_from_slice(secret).map(Self)
     }
 
-    /// Hashes a whole body.
+    /// Hashes a prefix and a whole body.
     #[inline]
-    pub(crate) fn digest(&self, timestamp_text: &[u8], body: &[u8]) -> Digest {
+    pub(crate) fn digest<const N: usize>(&self, parts: [&[u8]; N]) -> Digest {
         // Finishing an `Hmac` moves its state and buffer. Keeping them apart saves a tenth of a 256-byte verification.
         let mut core = self.0.clone();
         let mut buffer = Buffer::<HmacCore<Sha256>>::default();
-        for part in [timestamp_text, b".", body] {
+        for part in parts {
             buffer.digest_blocks(part, |blocks| core.update_blocks(blocks));
         }
         let mut digest = Array::default();
@@ -38,10 +38,9 @@ impl Key {
     }
 
     /// Begins to hash a body that arrives in chunks.
-    pub(crate) fn begin(&self, timestamp_text: &[u8]) -> Mac {
+    pub(crate) fn begin<const N: usize>(&self, prefix: [&[u8]; N]) -> Mac {
         let mut mac = Mac(Hmac::compose(self.0.clone(), Default::default()));
-        mac.update(timestamp_text);
-        mac.update(b".");
+        prefix.into_iter().for_each(|part| mac.update(part));
         mac
     }
 }

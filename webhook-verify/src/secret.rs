@@ -2,11 +2,12 @@
 
 use core::fmt;
 
-use crate::mac::Key;
+use crate::{base64::decode, mac::Key};
 
 /// The signing secret of a webhook endpoint (`whsec_…`), as the API returned it for a new endpoint.
 ///
-/// The whole text is the HMAC key, including its prefix. A `Secret` stores only the prepared HMAC state and wipes it on
+/// The whole text is the HMAC key, including its prefix. By Standard Webhooks the key is what follows the prefix, decoded from
+/// base64. A `Secret` stores only the prepared HMAC state and wipes it on
 /// drop. It has no `Default`, cannot be compared, and `Debug` omits it.
 ///
 /// ```
@@ -19,6 +20,7 @@ use crate::mac::Key;
 #[derive(Clone)]
 pub struct Secret {
     key: Key,
+    standard: Option<Key>,
 }
 
 impl Secret {
@@ -42,6 +44,7 @@ impl Secret {
             Ok(Self {
                 // HMAC accepts keys of any length (RFC 2104, section 2), so this never fails.
                 key: Key::new(text.as_bytes()).map_err(|_| SecretError::Empty)?,
+                standard: standard_key(text),
             })
         }
     }
@@ -49,6 +52,21 @@ impl Secret {
     pub(crate) const fn key(&self) -> &Key {
         &self.key
     }
+
+    /// The key of Standard Webhooks. `None` if the secret is not base64.
+    pub(crate) const fn standard_key(&self) -> Option<&Key> {
+        self.standard.as_ref()
+    }
+}
+
+fn standard_key(text: &str) -> Option<Key> {
+    let mut bytes = [0; 66];
+    let length = decode(text.strip_prefix("whsec_").unwrap_or(text).as_bytes(), &mut bytes)?;
+    let key = Key::new(&bytes[..length]).ok();
+    // Wipe them. Without `black_box` the compiler may leave that out.
+    bytes.fill(0);
+    core::hint::black_box(&bytes);
+    key
 }
 
 impl fmt::Debug for Secret {
@@ -76,6 +94,9 @@ pub enum SecretError {
     /// A [`Verifier`](crate::Verifier) needs at least one secret.
     #[error("no secret was given")]
     NoneGiven,
+    /// No secret is a key of Standard Webhooks: base64 after `whsec_`, of at most 66 bytes.
+    #[error("it is not whsec_ and base64, as Standard Webhooks needs")]
+    NotBase64,
     /// There are more than [`MAX_SECRETS`](crate::MAX_SECRETS) secrets.
     #[error("there are more than 8 secrets; remove the unused ones")]
     TooMany,

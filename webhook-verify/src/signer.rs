@@ -41,15 +41,44 @@ impl Signer {
     /// Signs the body with a given Unix time.
     #[must_use]
     pub fn sign_at(&self, body: &[u8], unix_seconds: u64) -> SignatureHeader {
-        let mut header = SignatureHeader::with_time(unix_seconds);
-        let digest = self.secret.key().digest(header.timestamp_text(), body);
-        header.push(b",v1=");
-        header.push(HexDigest::new(&digest).digits());
+        let time = Decimal::new(unix_seconds);
+        let digest = self.secret.key().digest([time.digits(), b".", body]);
+        let mut header = SignatureHeader { text: [0; CAPACITY], length: 0 };
+        for part in [b"t=", time.digits(), b",v1=", HexDigest::new(&digest).digits()] {
+            header.push(part);
+        }
         header
+    }
+
+    pub(crate) const fn secret(&self) -> &Secret {
+        &self.secret
     }
 }
 
-const TIME_PREFIX: &[u8] = b"t=";
+/// A number's digits.
+pub(crate) struct Decimal {
+    text: [u8; 20],
+    first: usize,
+}
+
+impl Decimal {
+    pub(crate) fn new(mut rest: u64) -> Self {
+        let (mut text, mut first) = ([0; 20], 20);
+        loop {
+            first -= 1;
+            text[first] = b"0123456789"[(rest % 10) as usize];
+            rest /= 10;
+            if rest == 0 {
+                return Self { text, first };
+            }
+        }
+    }
+
+    pub(crate) fn digits(&self) -> &[u8] {
+        &self.text[self.first..]
+    }
+}
+
 /// The maximum length: `t=` and 20 digits, `,v1=` and 64 digits.
 const CAPACITY: usize = 2 + 20 + 4 + 64;
 
@@ -61,33 +90,10 @@ pub struct SignatureHeader {
 }
 
 impl SignatureHeader {
-    fn with_time(unix_seconds: u64) -> Self {
-        let mut digits = [0; 20];
-        let mut first = digits.len();
-        let mut rest = unix_seconds;
-        loop {
-            first -= 1;
-            digits[first] = b"0123456789"[(rest % 10) as usize];
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        let mut header = Self { text: [0; CAPACITY], length: 0 };
-        header.push(TIME_PREFIX);
-        header.push(&digits[first..]);
-        header
-    }
-
     fn push(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         self.text[self.length..end].copy_from_slice(bytes);
         self.length = end;
-    }
-
-    /// The digits after `t=`, before the signature is appended.
-    fn timestamp_text(&self) -> &[u8] {
-        &self.text[TIME_PREFIX.len()..self.length]
     }
 
     /// The header's value as text.

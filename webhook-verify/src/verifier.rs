@@ -5,8 +5,8 @@ use core::fmt;
 use crate::{
     Failure, Secret, SecretError, Tolerance,
     header::SignatureParts,
-    hex::HexDigest,
     mac::{Digest, Mac},
+    standard::StandardParts,
 };
 
 /// The maximum number of secrets of a verifier. Each costs one HMAC per request.
@@ -28,7 +28,7 @@ pub const MAX_SECRETS: usize = 8;
 pub struct Verifier {
     first: Secret,
     others: [Option<Secret>; MAX_SECRETS - 1],
-    tolerance: Tolerance,
+    pub(crate) tolerance: Tolerance,
 }
 
 impl Verifier {
@@ -92,13 +92,13 @@ impl Verifier {
     ) -> Result<Verified<&'b [u8]>, Failure> {
         let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
         let mut matches = Matches::default();
-        for secret in self.secrets() {
-            matches.compare(&secret.key().digest(parts.timestamp_text, body), &parts);
+        for (nth, secret) in self.secrets().enumerate() {
+            matches.add(nth, parts.matches(&secret.key().digest([parts.timestamp_text, b".", body])));
         }
-        matches.finish(body, &parts, self.tolerance)
+        matches.finish(body, parts.timestamp, self.tolerance)
     }
 
-    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         core::iter::once(&self.first).chain(self.others.iter().map_while(Option::as_ref))
     }
 
@@ -106,8 +106,24 @@ impl Verifier {
     #[inline]
     fn read_header<'h>(&self, header: &'h [u8], now: u64) -> Result<SignatureParts<'h>, Failure> {
         let parts = SignatureParts::parse(header)?;
-        check_age(parts.timestamp, now, self.tolerance)?;
+        self.check_age(parts.timestamp, now)?;
         Ok(parts)
+    }
+
+    pub(crate) fn check_age(&self, timestamp: u64, now: u64) -> Result<(), Failure> {
+        let Some(tolerance_seconds) = self.tolerance.as_seconds() else {
+            return Ok(());
+        };
+        let off_by_seconds = timestamp.abs_diff(now);
+        if off_by_seconds <= tolerance_seconds {
+            return Ok(());
+        }
+        Err(Failure::TimestampOutsideTolerance {
+            off_by_seconds,
+            in_the_future: timestamp > now,
+            tolerance_seconds,
+            looks_like_milliseconds: (timestamp / 1000).abs_diff(now) <= tolerance_seconds,
+        })
     }
 
     /// Begins to verify a body that arrives in chunks, by the system clock. Checks the header and the timestamp
@@ -130,11 +146,20 @@ impl Verifier {
         now_unix_seconds: u64,
     ) -> Result<Verification<'v>, Failure> {
         let parts = self.read_header(header.as_ref(), now_unix_seconds)?;
+        let prefix = parts.prefix();
+        let macs = self.secrets().map(|secret| Some(secret.key().begin(prefix)));
+        Ok(self.verification(macs, Parts::Service(parts)))
+    }
+
+    /// A verification with the HMAC of each secret that has a key for its scheme.
+    pub(crate) fn verification<'v>(
+        &self,
+        begun: impl Iterator<Item = Option<Mac>>,
+        parts: Parts<'v>,
+    ) -> Verification<'v> {
         let mut macs = [const { None }; MAX_SECRETS];
-        for (slot, secret) in macs.iter_mut().zip(self.secrets()) {
-            *slot = Some(secret.key().begin(parts.timestamp_text));
-        }
-        Ok(Verification { parts, macs, tolerance: self.tolerance })
+        macs.iter_mut().zip(begun).for_each(|(slot, mac)| *slot = mac);
+        Verification { parts, macs, tolerance: self.tolerance }
     }
 }
 
@@ -145,22 +170,6 @@ impl fmt::Debug for Verifier {
             .field("tolerance", &self.tolerance)
             .finish()
     }
-}
-
-fn check_age(timestamp: u64, now: u64, tolerance: Tolerance) -> Result<(), Failure> {
-    let Some(tolerance_seconds) = tolerance.as_seconds() else {
-        return Ok(());
-    };
-    let off_by_seconds = timestamp.abs_diff(now);
-    if off_by_seconds <= tolerance_seconds {
-        return Ok(());
-    }
-    Err(Failure::TimestampOutsideTolerance {
-        off_by_seconds,
-        in_the_future: timestamp > now,
-        tolerance_seconds,
-        looks_like_milliseconds: (timestamp / 1000).abs_diff(now) <= tolerance_seconds,
-    })
 }
 
 /// A verification whose header and timestamp passed and whose body is still arriving.
@@ -180,9 +189,31 @@ fn check_age(timestamp: u64, now: u64, tolerance: Tolerance) -> Result<(), Failu
 /// ```
 #[must_use = "nothing is verified until `finish`"]
 pub struct Verification<'v> {
-    parts: SignatureParts<'v>,
+    parts: Parts<'v>,
     macs: [Option<Mac>; MAX_SECRETS],
     tolerance: Tolerance,
+}
+
+/// The headers of one of the two schemes.
+pub(crate) enum Parts<'v> {
+    Service(SignatureParts<'v>),
+    Standard(StandardParts<'v>),
+}
+
+impl Parts<'_> {
+    const fn timestamp(&self) -> u64 {
+        match self {
+            Self::Service(parts) => parts.timestamp,
+            Self::Standard(parts) => parts.timestamp,
+        }
+    }
+
+    fn matches(&self, expected: &Digest) -> u8 {
+        match self {
+            Self::Service(parts) => parts.matches(expected),
+            Self::Standard(parts) => parts.matches(expected),
+        }
+    }
 }
 
 impl Verification<'_> {
@@ -204,43 +235,41 @@ impl Verification<'_> {
     /// Does the same as [`finish`](Self::finish) with the body that the caller has buffered.
     pub(crate) fn finish_with<B>(self, body: B) -> Result<Verified<B>, Failure> {
         let mut matches = Matches::default();
-        for mac in self.macs.into_iter().map_while(|mac| mac) {
-            matches.compare(&mac.finish(), &self.parts);
+        for (nth, mac) in self.macs.into_iter().enumerate() {
+            if let Some(mac) = mac {
+                matches.add(nth, self.parts.matches(&mac.finish()));
+            }
         }
-        matches.finish(body, &self.parts, self.tolerance)
+        matches.finish(body, self.parts.timestamp(), self.tolerance)
     }
 }
 
 /// Records which secrets have matched so far. Compares every signature with every secret's digest and ORs the results, so the
 /// time depends only on their numbers.
 #[derive(Default)]
-struct Matches {
+pub(crate) struct Matches {
     /// One bit per secret; the first secret has the lowest bit.
     secrets: u8,
-    compared: u32,
 }
 
 impl Matches {
     #[inline]
-    fn compare(&mut self, expected: &Digest, parts: &SignatureParts<'_>) {
-        let expected = HexDigest::new(expected);
-        let matched = parts.digests().iter().fold(0, |any, digest| any | expected.ct_eq(digest).unwrap_u8());
-        self.secrets |= matched << self.compared;
-        self.compared += 1;
+    pub(crate) fn add(&mut self, nth_secret: usize, matched: u8) {
+        self.secrets |= matched << nth_secret;
     }
 
-    fn finish<B>(self, body: B, parts: &SignatureParts<'_>, tolerance: Tolerance) -> Result<Verified<B>, Failure> {
+    pub(crate) fn finish<B>(self, body: B, timestamp: u64, tolerance: Tolerance) -> Result<Verified<B>, Failure> {
         if self.secrets == 0 {
             return Err(Failure::SignatureMismatch);
         }
         let matched_secret = self.secrets.trailing_zeros() as usize;
-        Ok(Verified { body, timestamp: parts.timestamp, tolerance, matched_secret })
+        Ok(Verified { body, timestamp, tolerance, matched_secret })
     }
 }
 
 impl fmt::Debug for Verification<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verification").field("timestamp", &self.parts.timestamp).finish_non_exhaustive()
+        f.debug_struct("Verification").field("timestamp", &self.parts.timestamp()).finish_non_exhaustive()
     }
 }
 

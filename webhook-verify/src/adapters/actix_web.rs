@@ -42,9 +42,9 @@ impl FromRequest for VerifiedBody {
             let receiver = request.app_data::<Receiver>().or_else(shared);
             let receiver = receiver.ok_or(Failure::MissingSecret(SecretError::NoneGiven))?;
             let headers = request.headers();
-            let signature = only(headers.get_all(receiver.header.as_str()).map(header::HeaderValue::as_bytes))?;
+            let only = |name: &str| only(headers.get_all(name).map(header::HeaderValue::as_bytes));
             let content_length = headers.get(header::CONTENT_LENGTH).map(header::HeaderValue::as_bytes);
-            let mut intake = receiver.begin_with(signature, content_length)?;
+            let mut intake = receiver.begin_with(only, content_length)?;
             while let Some(chunk) = payload.next().await {
                 intake.take(&chunk.map_err(|_| Refusal::Broken)?)?;
             }

@@ -25,7 +25,7 @@ use std::{string::String, sync::Arc, vec::Vec};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::{Failure, HeaderFault, Verification, Verified, Verifier};
+use crate::{Failure, HeaderFault, StandardHeaders, Verification, Verified, Verifier, unix_time::unix_seconds};
 
 /// The settings of a webhook receiver: verifier, header name and maximum body size. Cheap to clone.
 ///
@@ -48,7 +48,7 @@ impl Receiver {
     /// The default maximum body size, in bytes.
     pub const DEFAULT_MAX_BODY_BYTES: usize = 256 * 1024;
 
-    /// Creates a receiver with this verifier that reads `X-Service-Signature`.
+    /// Creates a receiver with this verifier that reads `X-Service-Signature`, or without it the headers of Standard Webhooks.
     #[must_use]
     pub fn new(verifier: Verifier) -> Self {
         Self {
@@ -109,16 +109,23 @@ impl Receiver {
     /// If the signature header is missing, repeated, malformed or outside the tolerance, or the body is too large.
     pub fn begin<'r>(&'r self, headers: &'r HeaderMap) -> Result<Intake<'r>, Refusal> {
         let content_length = headers.get(http::header::CONTENT_LENGTH).map(http::HeaderValue::as_bytes);
-        self.begin_with(self.signature(headers)?, content_length)
+        self.begin_with(|name| only(headers.get_all(name).iter().map(http::HeaderValue::as_bytes)), content_length)
     }
 
-    /// Does the same as [`begin`](Self::begin) with the values of the two headers.
+    /// Does the same as [`begin`](Self::begin) with a function that returns a header's only value.
     pub(crate) fn begin_with<'r>(
         &'r self,
-        signature: &'r [u8],
+        header: impl Fn(&str) -> Result<&'r [u8], Failure>,
         content_length: Option<&[u8]>,
     ) -> Result<Intake<'r>, Refusal> {
-        let verification = self.verifier.begin(signature)?;
+        let missing = Failure::MalformedHeader(HeaderFault::Missing);
+        let verification = match (header(self.header.as_str()), header("webhook-signature")) {
+            (Err(failure), Ok(signature)) if failure == missing => {
+                let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
+                self.verifier.begin_standard_at(StandardHeaders { id, timestamp, signature }, unix_seconds())?
+            }
+            (signature, _) => self.verifier.begin(signature?)?,
+        };
         let length = content_length.and_then(parse_length);
         if length.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > self.max_body_bytes)) {
             return Err(self.too_large());

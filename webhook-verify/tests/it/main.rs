@@ -16,6 +16,7 @@ mod secret;
 #[cfg(feature = "std")]
 mod sender;
 mod signature;
+mod standard;
 mod timestamp;
 mod vectors;
 
