@@ -53,11 +53,11 @@ pub use payments_core::{
     OtherWord, Page, Pay, PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount,
     PayoutDestination, PayoutId, PayoutInterval, PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus,
     RecoverWebhook, Recovered, Redirect, Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage,
-    Retries, RotateSecret, SetDestination, SetPayoutSchedule, SimulateOutcome, SimulatePayment, SimulatedEvent,
-    Simulation, Statement, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
-    TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UnknownFields,
-    UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl,
-    WorkspaceProfile,
+    Retries, RotateSecret, SetDestination, SetPayoutSchedule, SignatureScheme, SimulateOutcome, SimulatePayment,
+    SimulatedEvent, Simulation, Statement, Status, Subscription, Timeline, TimelineDelivery, TimelineEntry,
+    TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
+    UnknownFields, UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint, WebhookId, WithoutCancelUrl,
+    WithoutSuccessUrl, WorkspaceProfile,
 };
 pub use payouts::Payouts;
 pub use raw_request::RawRequest;

@@ -144,8 +144,8 @@ pub use unknown_fields::UnknownFields;
 pub use validation::{Fields, Invalid, whole_number};
 pub use verdict::Verdict;
 pub use webhook::{
-    Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DisabledReason, LoggedAttempt, Retries, SigningSecret,
-    Subscription, WebhookEndpoint,
+    Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DisabledReason, LoggedAttempt, Retries,
+    SignatureScheme, SigningSecret, Subscription, WebhookEndpoint,
 };
 pub use webhook_params::{CreateWebhook, RotateSecret, TestWebhook, UpdateWebhook};
 

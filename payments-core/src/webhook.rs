@@ -35,6 +35,8 @@ aliased_resource! {
         is_active: bool = "isActive",
         /// Whether failed attempts are repeated; `None` from a server that repeats none.
         retries: Option<Retries> = "retries" (omitted if None),
+        /// The headers with which requests are signed; `None` for [`SignatureScheme::Service`].
+        signature: Option<SignatureScheme> = "signature" (omitted if None),
         /// Why the server disabled the endpoint; `None` if it did not. Setting `isActive` removes it.
         disabled_reason: Option<DisabledReason> = "disabledReason" (omitted if None),
         /// When the endpoint was created.
@@ -52,6 +54,16 @@ open_enum! {
         /// Up to six more attempts, after 5 seconds, 5 and 30 minutes, 2, 5 and 10 hours, each up to a fifth later. An attempt
         /// that the endpoint answers with a 2xx status is the last. The status 410 disables the endpoint, and so does a
         /// delivery whose last attempt fails, if no attempt has succeeded for five days.
+        Standard = "standard",
+    }
+}
+
+open_enum! {
+    /// The headers with which an endpoint's requests are signed.
+    pub enum SignatureScheme {
+        /// `X-Service-Signature`.
+        Service = "service",
+        /// Beside it those of Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`.
         Standard = "standard",
     }
 }

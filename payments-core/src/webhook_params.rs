@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    AppId, ErrorCode, EventKind, Retries, Subscription, Timestamp, WebhookEndpoint,
+    AppId, ErrorCode, EventKind, Retries, SignatureScheme, Subscription, Timestamp, WebhookEndpoint,
     validation::{Fields, Invalid, whole_number},
     web_url::{web_url, web_url_error},
 };
@@ -28,13 +28,16 @@ pub struct CreateWebhook {
     /// Whether failed attempts are repeated. Default: a delivery is one attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<Retries>,
+    /// The headers with which requests are signed. Default: `X-Service-Signature`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<SignatureScheme>,
 }
 
 impl CreateWebhook {
     /// Creates parameters for an endpoint with this URL and these events.
     #[must_use]
     pub fn new(url: impl Into<String>, events: Subscription) -> Self {
-        Self { url: url.into(), events, app_id: None, description: None, retries: None }
+        Self { url: url.into(), events, app_id: None, description: None, retries: None, signature: None }
     }
 
     /// Sets a note on what the endpoint is for, of at most 500 bytes.
@@ -54,6 +57,13 @@ impl CreateWebhook {
     #[must_use]
     pub fn retries(mut self, retries: Retries) -> Self {
         self.retries = Some(retries);
+        self
+    }
+
+    /// Sets the headers with which requests are signed.
+    #[must_use]
+    pub fn signature(mut self, signature: SignatureScheme) -> Self {
+        self.signature = Some(signature);
         self
     }
 
@@ -82,8 +92,8 @@ impl CreateWebhook {
             Ok(id) => Some(id),
             Err(error) => fields.error("appId", ErrorCode::FieldInvalid, format_args!("is {error}"), None),
         });
-        let (description, retries) = (description(&mut fields), retries(&mut fields));
-        fields.finish(Self { url, events, app_id, description, retries })
+        let (description, retries, signature) = options(&mut fields);
+        fields.finish(Self { url, events, app_id, description, retries, signature })
     }
 }
 
@@ -106,6 +116,9 @@ pub struct UpdateWebhook {
     /// Whether failed attempts are repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<Retries>,
+    /// The headers with which requests are signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<SignatureScheme>,
 }
 
 impl UpdateWebhook {
@@ -144,6 +157,13 @@ impl UpdateWebhook {
         self
     }
 
+    /// Sets the headers with which requests are signed.
+    #[must_use]
+    pub fn signature(mut self, signature: SignatureScheme) -> Self {
+        self.signature = Some(signature);
+        self
+    }
+
     /// Parses and validates a request body. A misspelt field is refused, because it would change nothing. The server checks
     /// separately whether it may call the URL.
     ///
@@ -158,13 +178,13 @@ impl UpdateWebhook {
             "false" => Some(false),
             _ => fields.value_error("isActive", ErrorCode::FieldInvalid, "must be true or false", None),
         });
-        let (description, retries) = (description(&mut fields), retries(&mut fields));
-        fields.finish(Self { url, events, is_active, description, retries })
+        let (description, retries, signature) = options(&mut fields);
+        fields.finish(Self { url, events, is_active, description, retries, signature })
     }
 
     /// Changes an endpoint.
     pub fn apply_to(self, endpoint: &mut WebhookEndpoint, now: Timestamp) {
-        let Self { url, events, is_active, description, retries } = self;
+        let Self { url, events, is_active, description, retries, signature } = self;
         endpoint.url = url.unwrap_or_else(|| std::mem::take(&mut endpoint.url));
         if let Some(events) = events {
             endpoint.events = events;
@@ -174,6 +194,8 @@ impl UpdateWebhook {
             endpoint.disabled_reason = None;
         }
         endpoint.retries = retries.or(endpoint.retries.take());
+        endpoint.signature =
+            signature.or(endpoint.signature.take()).filter(|scheme| *scheme != SignatureScheme::Service);
         if let Some(description) = description {
             endpoint.description = Some(description).filter(|text| !text.is_empty());
         }
@@ -268,14 +290,17 @@ fn check_url(text: &str) -> Result<(), (ErrorCode, &'static str)> {
     web_url(text).map(drop).ok_or_else(|| (ErrorCode::UrlInvalid, web_url_error(text)))
 }
 
-fn description(fields: &mut Fields<'_>) -> Option<String> {
-    fields.text("description", MAX_DESCRIPTION_BYTES)
+/// The description, the retries and the signature of a body.
+fn options(fields: &mut Fields<'_>) -> (Option<String>, Option<Retries>, Option<SignatureScheme>) {
+    let description = fields.text("description", MAX_DESCRIPTION_BYTES);
+    let retries = word(fields, "retries", Retries::known, "must be \"none\" or \"standard\"");
+    let signature = word(fields, "signature", SignatureScheme::known, "must be \"service\" or \"standard\"");
+    (description, retries, signature)
 }
 
-fn retries(fields: &mut Fields<'_>) -> Option<Retries> {
-    let word = fields.text("retries", MAX_DESCRIPTION_BYTES)?;
-    Retries::known(&word)
-        .or_else(|| fields.error("retries", ErrorCode::FieldInvalid, "must be \"none\" or \"standard\"", None))
+fn word<T>(fields: &mut Fields<'_>, name: &'static str, of: fn(&str) -> Option<T>, error: &str) -> Option<T> {
+    let word = fields.text(name, MAX_DESCRIPTION_BYTES)?;
+    of(&word).or_else(|| fields.error(name, ErrorCode::FieldInvalid, error, None))
 }
 
 /// The events of a body, if it names any.
@@ -354,10 +379,8 @@ mod tests {
         let all =
             r#"{"url":"https://b.example/","events":["payment.created"],"isActive":false,"description":"till 2"}"#;
         let all = updated(all).unwrap();
-        assert_eq!(
-            (&*all.url, all.is_active, all.description.as_deref()),
-            ("https://b.example/", false, Some("till 2"))
-        );
+        assert_eq!((&*all.url, all.is_active), ("https://b.example/", false));
+        assert_eq!(all.description.as_deref(), Some("till 2"));
         assert_eq!(all.events, Subscription::Only(vec![EventKind::PaymentCreated]));
         assert_eq!((&all.secret, &all.id), (&endpoint.secret, &endpoint.id));
         assert_eq!(updated(r#"{"description":""}"#).unwrap().description, None);

@@ -5,7 +5,9 @@ use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header::HeaderName};
-use payments_core::{Delivery, DeliveryStatus, LoggedAttempt, Timestamp, aliased::UnknownFields};
+use payments_core::{
+    Delivery, DeliveryStatus, Event, LoggedAttempt, SignatureScheme, Timestamp, aliased::UnknownFields,
+};
 use tokio::time::{Instant, timeout, timeout_at};
 use webhook_verify::{Secret, SecretError, Signer};
 
@@ -129,8 +131,11 @@ impl Sender {
         let signers = signers(endpoint, self.ambient.now()).map_err(SendError::not_sent)?;
         let body = Bytes::copy_from_slice(delivery.payload.as_str().as_bytes());
         let header = |name: &str| format!("X-{}-{name}", self.header_word);
+        let is_standard = endpoint.endpoint.signature == Some(SignatureScheme::Standard);
+        let standard_id = Event::id_in(&body).filter(|_| is_standard);
         let request = || {
-            let signature = signature(&signers, &body, self.ambient.now());
+            let now = self.ambient.now();
+            let signature = signature(&signers, &body, now);
             let mut request = Request::post(url.as_str())
                 .header("Accept", "*/*")
                 .header("User-Agent", USER_AGENT)
@@ -138,6 +143,12 @@ impl Sender {
                 .header(header("Signature"), signature)
                 .header(header("Event"), delivery.event.as_str())
                 .header(header("Delivery"), delivery.id.as_str());
+            if let Some(id) = standard_id {
+                request = request
+                    .header("Webhook-Id", id)
+                    .header("Webhook-Timestamp", now.as_unix_seconds())
+                    .header("Webhook-Signature", standard_signature(&signers, id, &body, now));
+            }
             trace::propagate(&mut request);
             request.body(Body::new(body.clone())).map_err(SendError::not_sent)
         };
@@ -162,6 +173,12 @@ fn signature(signers: &[Signer], body: &[u8], now: Timestamp) -> String {
             if value.is_empty() { signed.as_str() } else { &signed.as_str()[signed.as_str().find(',').unwrap_or(0)..] };
     }
     value
+}
+
+/// The value of the signature header of Standard Webhooks: a `v1,…` of each signer.
+fn standard_signature(signers: &[Signer], id: &str, body: &[u8], now: Timestamp) -> String {
+    let signed = signers.iter().filter_map(|signer| signer.sign_standard_at(id, body, now.as_unix_seconds()).ok());
+    signed.map(|signature| signature.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// Waits for the head of the response, until the attempt times out.

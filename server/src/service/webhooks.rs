@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use payments_core::{
     CreateWebhook, Delivery, DeliveryId, Envelope, ErrorCode, EventId, EventKind, Fields, Invalid, Page, PageRequest,
-    RawJson, Retries, RotateSecret, SigningSecret, Timestamp, UpdateWebhook, WebhookEndpoint, WebhookId,
-    aliased::UnknownFields, whole_number,
+    RawJson, Retries, RotateSecret, SignatureScheme, SigningSecret, Timestamp, UpdateWebhook, WebhookEndpoint,
+    WebhookId, aliased::UnknownFields, whole_number,
 };
 use secrecy::{ExposeSecret, SecretString};
 use webhook_verify::{Failure, Secret, Tolerance, Verifier};
@@ -43,6 +43,7 @@ impl Service {
             description: params.description.filter(|text| !text.is_empty()),
             is_active: true,
             retries: params.retries.or(Some(Retries::None)),
+            signature: params.signature.filter(|scheme| *scheme != SignatureScheme::Service),
             disabled_reason: None,
             created_at: now,
             updated_at: now,

@@ -93,6 +93,7 @@ mod server;
 mod several_servers;
 mod slow_clients;
 mod stable;
+mod standard_webhooks;
 mod standby;
 mod story;
 mod targets;
