@@ -5,6 +5,8 @@
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod store;
 
+/// The version of sqlx whose pools and transactions the stores take.
+pub use sqlx;
 #[cfg(feature = "postgres")]
 pub use store::{PgTx, PostgresStore};
 #[cfg(feature = "sqlite")]
