@@ -1,10 +1,4 @@
 //! A shop that ships each order once, whatever ends it and however its webhooks come: its orders and its inbox share a database.
-//!
-//! ```sh
-//! PAYMENTS_API_KEY=sk_test_demo WEBHOOK_SECRET=whsec_8f2d1a cargo run -p examples --bin settled-shop
-//! curl -X POST http://127.0.0.1:3000/orders/1017        # returns the checkout's URL
-//! ```
-#![forbid(unsafe_code)]
 
 use std::{env, process::ExitCode, sync::Arc};
 
@@ -14,21 +8,18 @@ use payments_client::{
     inbox::{BoxError, Inbox, Start},
     webhook::{Secret, Verifier},
 };
-use payments_inbox_sqlx::{SqliteStore, SqliteTx};
-use sqlx::{
-    SqlitePool, query, query_as, raw_sql,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode},
-};
+use sqlx::{query, query_as, raw_sql};
 use warp::{Filter, http::StatusCode, reply};
+
+use crate::database::{self, Pool, Store, Tx};
 
 /// `parcels` is an outbox: a packer takes its rows and sends them.
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS orders (number TEXT PRIMARY KEY, paid BOOLEAN NOT NULL DEFAULT FALSE);
-    CREATE TABLE IF NOT EXISTS parcels (id INTEGER PRIMARY KEY, number TEXT NOT NULL REFERENCES orders);
+    CREATE TABLE IF NOT EXISTS parcels (number TEXT NOT NULL REFERENCES orders);
 ";
 
-#[tokio::main]
-async fn main() -> ExitCode {
+pub(crate) async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -40,13 +31,11 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), BoxError> {
     let verifier = Verifier::new(Secret::new(&env::var("WEBHOOK_SECRET")?)?);
-    let database = env::var("SHOP_DATABASE").unwrap_or_else(|_| "shop.db".into());
-    let options = SqliteConnectOptions::new().filename(database).create_if_missing(true);
-    let pool = SqlitePool::connect_with(options.journal_mode(SqliteJournalMode::Wal)).await?;
+    let pool = database::open(env::var("SHOP_DATABASE").ok()).await?;
     raw_sql(TABLES).execute(&pool).await?;
 
     let client = Client::from_env()?;
-    let inbox = Inbox::new(client.clone(), SqliteStore::new(pool.clone())).name("orders").start(Start::Beginning);
+    let inbox = Inbox::new(client.clone(), Store::new(pool.clone())).name("orders").start(Start::Beginning);
     let settled = inbox.clone();
     let settled = tokio::spawn(async move { settled.run(settle).await });
 
@@ -79,7 +68,7 @@ async fn run() -> Result<(), BoxError> {
 }
 
 /// What an event changes. It commits together with the inbox's cursor.
-async fn settle(tx: &mut SqliteTx, event: &Event) -> Result<(), BoxError> {
+async fn settle(tx: &mut Tx, event: &Event) -> Result<(), BoxError> {
     if *event.kind() == EventKind::PaymentCompleted {
         let number = event.payment()?.merchant_transaction_id;
         query("UPDATE orders SET paid = TRUE WHERE number = $1").bind(&number).execute(&mut **tx).await?;
@@ -90,8 +79,8 @@ async fn settle(tx: &mut SqliteTx, event: &Event) -> Result<(), BoxError> {
 
 struct Shop {
     client: Client,
-    pool: SqlitePool,
-    inbox: Inbox<SqliteStore>,
+    pool: Pool,
+    inbox: Inbox<Store>,
     verifier: Verifier,
 }
 

@@ -1,11 +1,12 @@
 //! The settled shop is killed at random moments while customers pay, and its webhooks are doubled or dropped.
 
-use std::{collections::BTreeMap, net::TcpListener, process::Command, time::Duration};
+use std::{collections::BTreeMap, ffi::OsStr, net::TcpListener, process::Command, time::Duration};
 
 use payments_client::{
     Client, PaymentId, SimulateOutcome,
     webhook::{Secret, Signer},
 };
+use test_support::cluster::Cluster;
 
 use crate::{Running, server_binary};
 
@@ -35,7 +36,21 @@ async fn buy(browser: &reqwest::Client, shop: &str, client: &Client, order: usiz
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shop_that_is_killed_at_random_moments_ships_each_order_once() {
+async fn a_shop_on_sqlite_that_is_killed_at_random_moments_ships_each_order_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("shop.db");
+    each_order_is_shipped_once(env!("CARGO_BIN_EXE_settled-shop"), file.as_os_str()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shop_on_postgresql_that_is_killed_at_random_moments_ships_each_order_once() {
+    let url = tokio::task::spawn_blocking(|| Cluster::shared().new_database()).await.unwrap();
+    // sqlx wants a host before the path of the socket.
+    let url = url.replace("@/", "@localhost/");
+    each_order_is_shipped_once(env!("CARGO_BIN_EXE_settled-shop-postgres"), url.as_ref()).await;
+}
+
+async fn each_order_is_shipped_once(program: &str, database: &OsStr) {
     let kills: usize = std::env::var("SHOP_KILLS").map_or(10, |kills| kills.parse().unwrap());
     let data = tempfile::tempdir().unwrap();
     let mut server = Command::new(server_binary());
@@ -44,9 +59,9 @@ async fn a_shop_that_is_killed_at_random_moments_ships_each_order_once() {
     let api = server.address();
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let start = || {
-        let mut shop = Command::new(env!("CARGO_BIN_EXE_settled-shop"));
+        let mut shop = Command::new(program);
         shop.env("PAYMENTS_API_KEY", "sk_test_demo").env("PAYMENTS_API_URL", &api).env("WEBHOOK_SECRET", SECRET);
-        Running::start(shop.env("SHOP_DATABASE", data.path().join("shop.db")).env("SHOP_LISTEN", &listen))
+        Running::start(shop.env("SHOP_DATABASE", database).env("SHOP_LISTEN", &listen))
     };
     let shop = format!("http://{listen}");
     let client = Client::builder("sk_test_demo").base_url(&api).build().unwrap();
