@@ -9,7 +9,7 @@
 //! # async fn ship<T>(tx: &mut T, event: &Event) -> Result<(), BoxError> { Ok(()) }
 //! # async fn start<S: Store>(store: S) -> Result<(), BoxError> {
 //! let client = Client::from_env()?;
-//! Inbox::new(client, store).name("orders").run(async |tx, event| ship(tx, event).await).await?;
+//! Inbox::new(client, store).name("orders").run(ship).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -144,6 +144,8 @@ impl<S: Store> Inbox<S> {
     }
 
     /// Applies events until an error that needs a person; see [`InboxError::is_retryable`]. It tries again after others.
+    ///
+    /// In a spawned task, `apply` is an `async fn`. The compiler takes a closure there only if its error is not [`BoxError`].
     ///
     /// # Errors
     /// If the API refuses the key, a live inbox's cursor is lost, or a later version of this crate made the database's tables.
