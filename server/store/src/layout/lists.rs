@@ -165,15 +165,15 @@ async fn entries(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<StoredEvent>
 }
 
 /// A booking in the list of transactions.
-struct ListedBooking {
+pub(super) struct ListedBooking {
     id: TransactionId,
     scope: Scope,
     subject: Subject,
-    money: StoredMoney,
+    pub(super) money: StoredMoney,
 }
 
 /// The bookings of these items, in their order. Leaves out missing ones.
-async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking>> {
+pub(super) async fn listed(reads: Reads<'_>, items: &[Vec<u8>]) -> Result<Vec<ListedBooking>> {
     let ids: Vec<ListedId> = ids(EventId::PREFIX, items);
     let keys: Vec<_> = ids.iter().map(ListedId::key).collect();
     let mut found = Vec::new();

@@ -63,7 +63,7 @@ impl Record for StoredPayout {
 }
 
 /// The name of the sum of the transactions in the statements that ended, each of which begins after the one before.
-fn stated_in(currency: Currency) -> String {
+pub(super) fn stated_in(currency: Currency) -> String {
     format!("stated.{currency}")
 }
 

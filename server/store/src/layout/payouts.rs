@@ -11,7 +11,8 @@ use super::{
     entry::owners_at,
     keys::{self, SCHEDULES},
     list::{List, ReadList},
-    payout::StoredPayout,
+    lists::listed,
+    payout::{StoredPayout, stated_in},
     reads::{Reads, parse},
 };
 use crate::{
@@ -26,9 +27,6 @@ pub struct NextStatement {
     pub from: u64,
     pub opening_balance: Balance,
 }
-
-/// How many payouts a reader of the list reads at once.
-const PART: u64 = 20;
 
 impl Store {
     pub async fn destination(&self, scope: &Scope, currency: Currency) -> Result<Option<Destination>> {
@@ -105,19 +103,14 @@ impl Store {
     /// Where a scope's next statement in a currency begins: after the last payout that the bank paid at once.
     pub async fn next_statement(&self, scope: &Scope, currency: Currency) -> Result<NextStatement> {
         let reads = self.of_scope(scope);
-        let mut list = ReadList::open(reads, List::payouts(scope)).await?;
-        let mut end = list.count();
-        while end > 0 {
-            let begin = end.saturating_sub(PART);
-            let positions: Vec<u64> = (begin..end).rev().collect();
-            let stored = stored(reads, &list.at(&positions).await?).await?;
-            let last = stored.into_iter().find(|it| it.record.ends_statement && it.record.payout.currency == currency);
-            if let Some(StoredPayout { record, to, .. }) = last {
-                return Ok(NextStatement { from: to + 1, opening_balance: record.payout.statement.closing_balance });
-            }
-            end = begin;
-        }
-        Ok(NextStatement::default())
+        let head = reads.head(&keys::head_of_scope(scope)).await?;
+        let from = u64::try_from(head.sum(&stated_in(currency))).unwrap_or_default();
+        let Some(last) = from.checked_sub(1) else { return Ok(NextStatement::default()) };
+        let mut list = ReadList::open(reads, List::transactions(scope)).await?;
+        let ended = listed(reads, &list.at(&[last]).await?).await?.pop().and_then(|it| it.money.listed);
+        let missing = || StoreError::corrupt(&keys::head_of_scope(scope), "the end of the last statement is not there");
+        let balance = ended.ok_or_else(missing)?.balances().of(currency);
+        Ok(NextStatement { from, opening_balance: Balance::from_minor(balance) })
     }
 
     /// The positions of a payout's transactions in the list of its scope. Its own is the last.
