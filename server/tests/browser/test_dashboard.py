@@ -20,7 +20,9 @@ def css(browser, selector):
 
 
 def press(browser, label):
-    button = browser.find_element(By.XPATH, f"//main//button[normalize-space()='{label}']")
+    path = f"//main//button[normalize-space()='{label}']"
+    wait(browser, lambda: browser.find_elements(By.XPATH, path), f"the button {label}")
+    button = browser.find_element(By.XPATH, path)
     # Not below a message at the foot of the window.
     browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", button)
     button.click()
