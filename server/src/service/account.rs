@@ -89,7 +89,7 @@ impl Service {
             reviews: count(self.store.manual_reviews().await?.len()),
             manual_settlements: count(self.store.manual_settlements().await?.len()),
             disputes: count(due.len()),
-            coverage: self.store.covers().await?.iter().map(|(currency, it)| (*currency, it.surplus())).collect(),
+            coverage: gauges.covers.iter().map(|(currency, it)| (*currency, it.surplus())).collect(),
             disputes_due: count(due.iter().flatten().filter(|due| **due <= soon).count()),
         })
     }

@@ -52,7 +52,7 @@ impl Directory {
         if self.store.coverage(day).await?.is_some() {
             return Ok(());
         }
-        let covers = self.store.covers().await?;
+        let covers = self.store.gauges().await?.covers;
         if covers.is_empty() {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Directory {
     /// The figure that was kept for a day; without a day, the figure now.
     pub(super) async fn coverage(&self, day: Option<Day>) -> Result<CoverageReply> {
         let Some(day) = day else {
-            return Ok(reply(None, self.ambient.now(), self.store.covers().await?));
+            return Ok(reply(None, self.ambient.now(), self.store.gauges().await?.covers));
         };
         if day >= Day::in_dhaka(self.ambient.now()) {
             return Err(invalid(format!(

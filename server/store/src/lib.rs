@@ -135,7 +135,11 @@ pub mod planted;
 pub mod postgres;
 mod request_counts;
 
-use payments_core::{DeliveryId, Environment, Status};
+use std::collections::BTreeMap;
+
+use payments_core::{Currency, DeliveryId, Environment, Status};
+
+use self::domain::Cover;
 
 pub use backups::{BackedUp, Backups, Series};
 pub use change::{
@@ -165,6 +169,8 @@ pub struct Gauges {
     pub outbox: u64,
     /// How many deliveries wait for their next attempt.
     pub waiting: u64,
+    /// The live money of each currency that the books know. The sums of a cell are of one moment.
+    pub covers: BTreeMap<Currency, Cover>,
 }
 
 /// Records that are dropped or redacted when they are old.

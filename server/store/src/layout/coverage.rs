@@ -16,20 +16,16 @@ use crate::{
 };
 
 impl Store {
-    /// The live money of each currency that the books know. The sums of a cell are of one moment.
-    pub async fn covers(&self) -> Result<BTreeMap<Currency, Cover>> {
-        let mut heads = Vec::new();
-        for reads in self.cells()? {
-            heads.push(reads.head(&keys::gauges()).await?);
-        }
-        let covers = Currency::ALL.into_iter().map(|currency| (currency, cover(&heads, currency)));
-        Ok(covers.filter(|(_, cover)| *cover != Cover::default()).collect())
-    }
-
     /// The coverage of a day, if it was kept.
     pub async fn coverage(&self, day: Day) -> Result<Option<Coverage>> {
         self.of(Slot::FIRST).json(keys::coverage(day)).await
     }
+}
+
+/// What the heads of the cells' gauges say of each currency.
+pub(super) fn covers(heads: &[Head]) -> BTreeMap<Currency, Cover> {
+    let covers = Currency::ALL.into_iter().map(|currency| (currency, cover(heads, currency)));
+    covers.filter(|(_, cover)| *cover != Cover::default()).collect()
 }
 
 fn cover(heads: &[Head], currency: Currency) -> Cover {

@@ -155,10 +155,6 @@ impl Store {
     /// What the clearing account of a gateway holds.
     pub async fn clearing(&self, gateway: GatewayName, currency: Currency) -> Result<i128> {
         let name = books_of(Environment::Live, currency, LedgerAccount::GatewayClearing, Some(gateway));
-        let mut sum = 0;
-        for reads in self.cells()? {
-            sum += reads.head(&keys::gauges()).await?.sum(&name);
-        }
-        Ok(sum)
+        Ok(self.gauge_heads().await?.iter().map(|head| head.sum(&name)).sum())
     }
 }

@@ -8,10 +8,11 @@ use super::{
     Store,
     booking::{balance_of, paid_in, volume_in},
     codec::Reader,
+    coverage::covers,
     delivery,
     entry::day_of,
     event::{StoredEvent, whole_events},
-    head::read_day,
+    head::{Head, read_day},
     keys,
     payment::{self, StoredPayment},
 };
@@ -140,11 +141,20 @@ impl Store {
         self.sessions_under(&keys::reviews()).await
     }
 
+    /// The head of each cell's counts and sums over all developers.
+    pub(super) async fn gauge_heads(&self) -> Result<Vec<Head>> {
+        let mut heads = Vec::new();
+        for reads in self.cells()? {
+            heads.push(reads.head(&keys::gauges()).await?);
+        }
+        Ok(heads)
+    }
+
     /// Counts over the records of all developers.
     pub async fn gauges(&self) -> Result<Gauges> {
-        let mut found = Gauges::default();
-        for reads in self.cells()? {
-            let head = reads.head(&keys::gauges()).await?;
+        let heads = self.gauge_heads().await?;
+        let mut found = Gauges { covers: covers(&heads), ..Gauges::default() };
+        for head in heads {
             let sum = |name| u64::try_from(head.sum(name)).unwrap_or_default();
             found.outbox += sum("outbox");
             found.waiting += sum("waiting");

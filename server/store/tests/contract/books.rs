@@ -34,19 +34,19 @@ fn day(covers: BTreeMap<Currency, Cover>) -> Write {
 }
 
 pub(super) async fn fill(store: &Arc<Store>) {
-    let covers = store.covers().await.unwrap();
+    let covers = store.gauges().await.unwrap().covers;
     commit(store, vec![entry(BooksChange::PaidIn, "FT/1", 70), day(covers)]).await.unwrap();
 }
 
 /// What is owed to merchants, in payouts, owed by merchants, at the bank and at gateways, in taka.
 async fn taka(store: &Store) -> [i64; 5] {
-    let cover = store.covers().await.unwrap().remove(&Currency::Bdt).unwrap_or_default();
+    let cover = store.gauges().await.unwrap().covers.remove(&Currency::Bdt).unwrap_or_default();
     let Cover { owed_to_merchants, in_transit, owed_by_merchants, bank, gateways } = cover;
     [owed_to_merchants, in_transit, owed_by_merchants, bank, gateways].map(|minor| minor / 100)
 }
 
 pub(super) async fn what_merchants_are_owed_and_owe_is_known_after_each_change(store: Arc<Store>) {
-    assert_eq!(store.covers().await.unwrap(), BTreeMap::new());
+    assert_eq!(store.gauges().await.unwrap().covers, BTreeMap::new());
     payouts::earned(&store).await;
     // Each payment is of 100, with a fee of 2.50.
     assert_eq!(taka(&store).await, [97, 0, 0, 0, 100]);
@@ -66,7 +66,7 @@ pub(super) async fn what_merchants_are_owed_and_owe_is_known_after_each_change(s
     payouts::paid_out(&store, 2, 135).await;
     commit(&store, vec![payment(withdrawn)]).await.unwrap();
     assert_eq!(taka(&store).await, [0, 0, 40, -195, 160]);
-    let cover = store.covers().await.unwrap()[&Currency::Bdt];
+    let cover = store.gauges().await.unwrap().covers[&Currency::Bdt];
     assert_eq!((cover.owed_by_merchants, cover.surplus()), (4_000, -3_500), "the balance was 0");
     commit(&store, vec![entry(BooksChange::PaidIn, "FT1", 100)]).await.unwrap();
     assert_eq!(taka(&store).await, [0, 0, 40, -95, 160]);
@@ -93,7 +93,7 @@ pub(super) async fn an_entry_of_an_operator_is_recorded_once_and_takes_no_more_f
     let found = store.books_entry(None, BooksChange::TakenOut, "FT/1").await.unwrap().unwrap();
     assert_eq!(found.amount, Amount::from_minor(2_200));
     assert_eq!(store.books_entry(Some(&scope().developer_id), BooksChange::TakenOut, "FT/1").await.unwrap(), None);
-    let covers = store.covers().await.unwrap();
+    let covers = store.gauges().await.unwrap().covers;
     assert_eq!(write(day(covers.clone())).await, COMMITTED);
     assert_eq!(write(day(BTreeMap::new())).await, STALE, "a figure is kept for good");
     let kept = store.coverage("2026-03-01".parse().unwrap()).await.unwrap().unwrap();
