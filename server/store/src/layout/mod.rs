@@ -18,6 +18,7 @@ mod delivery;
 mod draft;
 mod entry;
 mod event;
+mod funds;
 mod head;
 mod idempotency;
 mod key_cache;

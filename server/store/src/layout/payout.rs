@@ -1,12 +1,10 @@
 //! The record of a payout, and its commit.
 
-use std::ops::RangeInclusive;
-
-use payments_core::{Currency, EventId, LedgerAccount, Payout, TransactionId};
+use payments_core::{Currency, EventId, Payout, TransactionId};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    booking::{HELD, MoneyOf, StoredBooking, balance_of, under_way_in},
+    booking::{MoneyOf, StoredBooking},
     change::{before_of, check_follows},
     draft::Draft,
     entry::{Entry, Record, gauge, key_alone},
@@ -17,7 +15,7 @@ use super::{
 };
 use crate::{
     BookingWrite, CommitError, Conflict, EventWrite, PayoutWrite,
-    domain::{Funds, GatewayName, PayoutCondition, PayoutRecord, PayoutRules, Scope, Subject, closing_balance},
+    domain::{PayoutCondition, PayoutRecord, PayoutRules, Subject, closing_balance},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,25 +135,5 @@ impl Draft<'_> {
                 }
             }
         }
-    }
-
-    pub(super) fn funds(
-        &mut self,
-        scope: &Scope,
-        currency: Currency,
-        holds: &[(GatewayName, RangeInclusive<u32>)],
-    ) -> Result<Funds, CommitError> {
-        let head = self.head(&keys::head_of_scope(scope))?;
-        let balance = head.sum(&balance_of(currency, LedgerAccount::Merchant));
-        let under_way = head.sum(&under_way_in(currency));
-        let mut held = Vec::new();
-        for (gateway, days) in holds {
-            let mut sum = 0;
-            for day in days.clone() {
-                sum += self.head(&keys::held(scope, currency, *gateway, day))?.sum(HELD);
-            }
-            held.push(sum);
-        }
-        Ok(Funds::new(balance, under_way, &held))
     }
 }

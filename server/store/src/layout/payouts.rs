@@ -1,12 +1,11 @@
-//! Reads payouts, and what is available for them.
+//! Reads payouts.
 
 use std::ops::Range;
 
-use payments_core::{Balance, Currency, LedgerAccount, PayoutId, Timestamp};
+use payments_core::{Balance, Currency, PayoutId, Timestamp};
 
 use super::{
     Store,
-    booking::{HELD, balance_of, under_way_in},
     codec::unpack,
     entry::owners_at,
     keys::{self, SCHEDULES},
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::{
     Result, StoreError,
-    domain::{Destination, Funds, PayoutRecord, PayoutRules, Scope},
+    domain::{Destination, PayoutRecord, Scope},
 };
 
 /// Where a merchant's next statement in a currency begins.
@@ -117,22 +116,6 @@ impl Store {
     pub async fn statement_of(&self, id: &PayoutId) -> Result<Option<Range<u64>>> {
         let stored: Option<StoredPayout> = self.of(id.slot()).json(keys::payout(id)).await?;
         Ok(stored.map(|it| it.record.from..it.to + 1))
-    }
-
-    /// A merchant's money in a currency.
-    pub async fn funds(&self, scope: &Scope, currency: Currency, rules: &PayoutRules) -> Result<Funds, StoreError> {
-        let reads = self.of_scope(scope);
-        let head = reads.head(&keys::head_of_scope(scope)).await?;
-        let mut held = Vec::new();
-        for (gateway, days) in &rules.holds {
-            let mut sum = 0;
-            for day in days.clone() {
-                sum += reads.head(&keys::held(scope, currency, *gateway, day)).await?.sum(HELD);
-            }
-            held.push(sum);
-        }
-        let balance = head.sum(&balance_of(currency, LedgerAccount::Merchant));
-        Ok(Funds::new(balance, head.sum(&under_way_in(currency)), &held))
     }
 }
 
