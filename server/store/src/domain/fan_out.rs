@@ -1,10 +1,8 @@
 //! Fan-out: makes one delivery per subscribed endpoint out of an event.
 
-use payments_core::{
-    AppId, DeliveryId, Envelope, EventId, EventKind, PayoutId, RANDOM_BYTES, RawJson, Timestamp, WebhookId,
-};
+use payments_core::{AppId, DeliveryId, Envelope, EventId, EventKind, RANDOM_BYTES, RawJson, Timestamp, WebhookId};
 
-use super::{Endpoint, Outgoing, Scope, Session, Subject};
+use super::{Endpoint, Outgoing, Scope, Subject};
 
 /// An event whose fan-out is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,22 +21,10 @@ pub struct PendingEvent {
 }
 
 impl PendingEvent {
-    pub fn of_payment(
-        session: &Session,
-        id: EventId,
-        kind: EventKind,
-        created_at: Timestamp,
-        data: &RawJson,
-    ) -> Result<Self, serde_json::Error> {
-        let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at, data })?;
-        let (subject, app_id) = (session.payment.id.clone().into(), session.payment.app_id.clone());
-        Ok(Self { id, kind, created_at, envelope, subject, app_id, scope: session.scope(), after: None })
-    }
-}
-
-impl PendingEvent {
-    pub fn of_payout(
-        payout: PayoutId,
+    /// An event with the data of its request body.
+    pub fn new(
+        subject: Subject,
+        app_id: Option<AppId>,
         scope: Scope,
         id: EventId,
         kind: EventKind,
@@ -46,7 +32,7 @@ impl PendingEvent {
         data: &RawJson,
     ) -> Result<Self, serde_json::Error> {
         let envelope = RawJson::of(&Envelope { id: &id, event: kind.clone(), created_at, data })?;
-        Ok(Self { id, kind, created_at, envelope, subject: Subject::Payout(payout), app_id: None, scope, after: None })
+        Ok(Self { id, kind, created_at, envelope, subject, app_id, scope, after: None })
     }
 }
 

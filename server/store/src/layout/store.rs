@@ -184,16 +184,14 @@ impl Store {
         let Some(whole) = whole.filter(|whole| whole.event.pending.is_some()) else { return Ok(None) };
         let at = keys::event(id);
         let StoredEvent { event: kind, created_at, pending, subject, scope, .. } = whole.event;
-        let event = match subject {
+        let app_id = match &subject {
             Subject::Payment(payment) => {
                 let missing = || StoreError::corrupt(&at, "its payment is not there");
-                let session = self.session(&payment).await?.ok_or_else(missing)?;
-                PendingEvent::of_payment(&session, id.clone(), kind, created_at, &whole.data)
+                self.session(payment).await?.ok_or_else(missing)?.payment.app_id
             }
-            Subject::Payout(payout) => {
-                PendingEvent::of_payout(payout, scope, id.clone(), kind, created_at, &whole.data)
-            }
+            Subject::Payout(_) => None,
         };
+        let event = PendingEvent::new(subject, app_id, scope, id.clone(), kind, created_at, &whole.data);
         let event = event.map_err(|error| StoreError::corrupt(&at, error))?;
         let event = PendingEvent { after: pending.and_then(|pending| pending.after), ..event };
         let endpoints = self.endpoints(&event.scope, event.after.as_ref(), at_most).await?;
