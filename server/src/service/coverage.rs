@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use payments_core::{Currency, Day, Timestamp};
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
 use super::{Directory, Result, Service, operator_text::invalid};
 use crate::{
     domain::{Cover, Coverage},
-    process::poll::poll,
     store::{Change, CommitError, Conflict, Write},
 };
 
@@ -36,30 +36,38 @@ pub struct CoverRow {
 impl Service {
     /// Keeps the figure of each day when the next one begins in Dhaka. Runs forever.
     pub async fn keep_coverage(self: Arc<Self>) {
-        poll(POLL_INTERVAL, || async {
-            if let Err(error) = self.directory.keep_coverage_once().await {
-                tracing::error!(%error, "could not keep the coverage of the last day; trying again");
+        // The last day whose figure is there, so that the store is asked once a day.
+        let mut kept = None;
+        loop {
+            let taken_at = self.ambient.now();
+            let day = Day::in_dhaka(taken_at).minus(1);
+            if kept != Some(day) {
+                match self.directory.keep_coverage(day, taken_at).await {
+                    Ok(is_kept) => kept = is_kept.then_some(day),
+                    Err(error) => {
+                        tracing::error!(%day, %error, "could not keep the coverage of the last day; trying again")
+                    }
+                }
             }
-        })
-        .await;
+            sleep(POLL_INTERVAL).await;
+        }
     }
 }
 
 impl Directory {
-    async fn keep_coverage_once(&self) -> Result<()> {
-        let taken_at = self.ambient.now();
-        let day = Day::in_dhaka(taken_at).minus(1);
+    /// Keeps the figure of a day that has ended. Returns whether it is there: not while the books are empty.
+    async fn keep_coverage(&self, day: Day, taken_at: Timestamp) -> Result<bool> {
         if self.store.coverage(day).await?.is_some() {
-            return Ok(());
+            return Ok(true);
         }
         let covers = self.store.gauges().await?.covers;
         if covers.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let kept = Coverage { day, taken_at, covers };
         match self.commit(Change::of(Write::Coverage(Box::new(kept)))).await {
             // Another server kept it.
-            Ok(()) | Err(CommitError::Conflict(Conflict::Stale)) => Ok(()),
+            Ok(()) | Err(CommitError::Conflict(Conflict::Stale)) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
