@@ -8,6 +8,7 @@ use crate::{
     PaymentId, PaymentMethod, RawStatus, Status, Timestamp,
     aliased::{UnknownFields, aliased_resource},
     create_payment,
+    customer::MAX_CUSTOMER_BYTES,
     validation::{Fields, Invalid},
     web_url::{web_url, web_url_error},
 };
@@ -145,8 +146,8 @@ impl Simulation {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pay {
-    /// The payment method. A live BDT payment takes `mfs` and a live USD payment `card`; these are the defaults. A test
-    /// session always uses the simulator.
+    /// How the customer pays: `mfs` for mobile money, `card`, or the name of one of the session's ways to pay. `mfs` is the
+    /// default; a payment that no mobile money can pay then takes its first way. A test session always uses the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_method: Option<PaymentMethod>,
     /// The phone number of the mobile wallet, in eleven digits.
@@ -156,6 +157,12 @@ pub struct Pay {
     /// those of the success URL or the cancel URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_url: Option<String>,
+    /// The customer's name, for a way to pay that needs one. The payment's own name takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer_name: Option<String>,
+    /// The customer's e-mail address, for a way to pay that needs one. The payment's own takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer_email: Option<String>,
 }
 
 impl Pay {
@@ -166,10 +173,10 @@ impl Pay {
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let method = fields.text("paymentMethod", MAX_TEXT_BYTES);
-        let payment_method = method.and_then(|word| match PaymentMethod::known(&word) {
-            Some(method) => Some(method),
-            None => {
-                let error = "must be one of mfs, card, test";
+        let payment_method = method.and_then(|word| match is_way(&word) {
+            true => Some(PaymentMethod::from(word.as_str())),
+            false => {
+                let error = "must be mfs, card, test, or the name of a way to pay";
                 fields.error("paymentMethod", ErrorCode::PaymentMethodInvalid, error, None)
             }
         });
@@ -182,7 +189,9 @@ impl Pay {
             Some(_) => Some(text),
             None => fields.error("redirectUrl", ErrorCode::UrlInvalid, web_url_error(&text), None),
         });
-        fields.finish(Self { payment_method, phone_number, redirect_url })
+        let customer_name = fields.line("customerName", MAX_CUSTOMER_BYTES);
+        let customer_email = fields.line("customerEmail", MAX_CUSTOMER_BYTES);
+        fields.finish(Self { payment_method, phone_number, redirect_url, customer_name, customer_email })
     }
 
     /// Checks the parameters against the payment. Anyone with the session's id can send them, so the redirect URL must
@@ -192,18 +201,6 @@ impl Pay {
     /// One sentence per field that does not match the payment.
     pub fn check_against(&self, payment: &Payment) -> Result<(), Invalid> {
         let mut invalid = Invalid::default();
-        if let Some(method) = self.payment_method.as_ref().filter(|_| !payment.is_simulated) {
-            let expected = match payment.currency {
-                Currency::Bdt => PaymentMethod::Mfs,
-                Currency::Usd | Currency::Other(_) => PaymentMethod::Card,
-            };
-            // `mfs` is the documented default, so accept it for USD too.
-            if *method != expected && *method != PaymentMethod::Mfs {
-                let currency = payment.currency;
-                let error = format_args!("must be {expected} for a live payment in {currency}");
-                invalid.add("paymentMethod", ErrorCode::PaymentMethodInvalid, error, ());
-            }
-        }
         if let Some(address) = &self.redirect_url {
             let origin = |address: &str| web_url(address).map(|url| url.origin());
             let shops = [origin(&payment.success_url), origin(&payment.cancel_url)];
@@ -214,6 +211,12 @@ impl Pay {
         }
         invalid.or(())
     }
+}
+
+/// Whether a word can name a way to pay: at most 32 small letters, digits and underscores.
+fn is_way(word: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    (1..=32).contains(&word.len()) && word.bytes().all(fits)
 }
 
 /// The parameters of a demo session: a test session in the sandbox that needs no API key.

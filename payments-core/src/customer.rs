@@ -9,7 +9,7 @@ use crate::{
     validation::Fields,
 };
 
-const MAX_CUSTOMER_BYTES: usize = 320;
+pub(crate) const MAX_CUSTOMER_BYTES: usize = 320;
 
 aliased_resource! {
     /// The customer of a payment, as the merchant described them. Missing fields are `null` on the wire.

@@ -125,7 +125,7 @@ pub use payment::{Payment, PaymentMethod};
 pub use payment_page::{PaymentPage, PaymentQuery};
 pub use payment_urls::{WithoutCancelUrl, WithoutSuccessUrl};
 pub use payout::{DestinationKind, Payout, PayoutDestination, PayoutPage, PayoutQuery, PayoutStatus, Statement};
-pub use payout_params::{BankAccount, CreatePayout, SetDestination, Wallet};
+pub use payout_params::{BankAccount, CreatePayout, SetDestination, Wallet, provider_title};
 pub use payout_schedule::{PayoutAccount, PayoutInterval, PayoutSchedule, SetPayoutSchedule};
 pub use raw_json::{Metadata, MetadataError, RawJson};
 pub use recover::{RecoverWebhook, Recovered};

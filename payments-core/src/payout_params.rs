@@ -84,6 +84,18 @@ pub struct Wallet {
 }
 
 const PROVIDERS: [&str; 4] = ["bkash", "nagad", "rocket", "upay"];
+
+/// The name of a wallet's provider in English and in Bangla.
+#[must_use]
+pub fn provider_title(provider: &str) -> Option<[&'static str; 2]> {
+    Some(match provider {
+        "bkash" => ["bKash", "বিকাশ"],
+        "nagad" => ["Nagad", "নগদ"],
+        "rocket" => ["Rocket", "রকেট"],
+        "upay" => ["Upay", "উপায়"],
+        _ => return None,
+    })
+}
 const MAX_HOLDER_CHARS: usize = 100;
 
 impl fmt::Debug for SetDestination {

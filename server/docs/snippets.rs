@@ -338,7 +338,7 @@ pub async fn pay_checkout(client: &Client) -> Done {
     use payments_client::{Pay, PayResult, PaymentMethod};
 
     let params =
-        Pay { payment_method: Some(PaymentMethod::Mfs), phone_number: Some("01712345678".into()), redirect_url: None };
+        Pay { payment_method: Some(PaymentMethod::Mfs), phone_number: Some("01712345678".into()), ..Pay::default() };
     match client.checkout().pay(&"ID".parse()?, params).await? {
         PayResult::Redirect(to) => println!("redirect to the gateway: {}", to.redirect_url),
         PayResult::Simulated(ended) => println!("a test session, {}", ended.status),

@@ -195,7 +195,7 @@ fn service(
     let targets = TargetPolicy::new(args.allow_local_targets || front.reach == Reach::Local);
     let targets = targets.except(&front.base_url, front.address);
     let (calls, tracker) = (&metrics.gateways, &tasks.tracker);
-    let gateways = Gateways::new(credentials, &store, &ambient, gateway_timeout, proxy, calls, tracker)?;
+    let gateways = Gateways::new(&credentials, &store, &ambient, gateway_timeout, proxy, calls, tracker)?;
     let sender = Sender::new(Arc::clone(&ambient), targets.clone(), &args.header_word, front.shares)?;
     let settings = Settings {
         base_url: front.base_url.clone(),

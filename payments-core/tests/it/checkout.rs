@@ -44,28 +44,9 @@ fn a_body_of_pay_is_read_whole_and_may_be_empty() {
     assert_eq!(read.payment_method, Some(PaymentMethod::Mfs));
     assert_eq!(read.phone_number.as_deref(), Some("01712345678"));
     assert_eq!(read.redirect_url.as_deref(), Some("https://shop.example/a"));
-    let wrong = br#"{"paymentMethod":"cash","phoneNumber":"5","redirectUrl":"/a"}"#;
+    let wrong = br#"{"paymentMethod":"Cash","phoneNumber":"5","redirectUrl":"/a"}"#;
     let codes: Vec<_> = Pay::from_json(wrong).unwrap_err().fields().into_iter().map(|fault| fault.code).collect();
     assert_eq!(codes, [ErrorCode::PaymentMethodInvalid, ErrorCode::PhoneNumberInvalid, ErrorCode::UrlInvalid]);
-}
-
-#[test]
-fn a_live_payment_takes_the_method_of_its_currency_or_the_default_one() {
-    let (taka, dollars) = (Money::taka(750), Money::dollars(12));
-    for (method, money, fits) in [
-        ("mfs", taka, true),
-        ("card", taka, false),
-        ("test", taka, false),
-        ("card", dollars, true),
-        ("mfs", dollars, true),
-        ("test", dollars, false),
-    ] {
-        let json = format!(r#"{{"paymentMethod":"{method}"}}"#);
-        let fault = (!fits).then(|| ("paymentMethod".to_owned(), ErrorCode::PaymentMethodInvalid));
-        assert_eq!(refused(&json, Environment::Live, money), fault, "{method} for {money}");
-        assert_eq!(refused(&json, Environment::Test, money), None, "{method} in a test session");
-    }
-    assert_eq!(refused("{}", Environment::Live, taka), None);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         let taken: Vec<Entry> =
             attempts.filter_map(|attempt| books.remove(&attempt.external_id)).filter(|entry| entry.taken > 0).collect();
         let failed = session.attempt.iter().chain(session.ended_attempts.iter().map(|ended| &ended.attempt));
-        for attempt in failed.filter(|it| it.gateway == GatewayName::Bkash && it.failure.is_some()) {
+        for attempt in failed.filter(|it| it.gateway == GatewayName::of("bkash") && it.failure.is_some()) {
             if all.get(&attempt.external_id).is_none_or(|entry| !entry.is_refused) {
                 found.push(format!(
                     "{} failed, and its gateway never said so: {:?}",

@@ -21,7 +21,7 @@ use payments_server::parts::{
     RateLimits, Readiness, Reference, Sender, Server, Service, Services, Settings, TargetPolicy, Transport,
     TrustedProxies, workers,
 };
-use payments_store::{Store, ambient::Ambient, domain::GatewayName, layout::Claims};
+use payments_store::{Store, ambient::Ambient, layout::Claims};
 use secrecy::SecretString;
 use tokio::{io::duplex, task::JoinSet, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -193,12 +193,12 @@ impl Node {
         let transport = |name| -> Box<dyn Transport> {
             let (fate, life, is_closed) = (Arc::clone(fate), Arc::clone(&life), Arc::clone(is_closed));
             match name {
-                GatewayName::Stripe => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(stripe) }),
+                "stripe" => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(stripe) }),
                 _ => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(bkash) }),
             }
         };
         let (calls, tracker) = (&metrics.gateways, TaskTracker::new());
-        let gateways = Gateways::by(credentials()?, &store, &ambient, http, transport, calls, &tracker)?;
+        let gateways = Gateways::by(&credentials()?, &store, &ambient, http, transport, calls, &tracker)?;
         let settings = Settings {
             base_url: BASE_URL.to_owned(),
             session_ttl_seconds: SESSION_SECONDS,

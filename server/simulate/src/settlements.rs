@@ -14,6 +14,8 @@ use tokio::time::timeout;
 
 use super::{operator::administer, world::World};
 
+const BKASH: GatewayName = GatewayName::of("bkash");
+const STRIPE: GatewayName = GatewayName::of("stripe");
 /// How often the operator repeats a command.
 const TRIES: u32 = 60;
 /// How many rows are imported at once.
@@ -30,7 +32,7 @@ pub(super) async fn work(world: Arc<World>) {
         if !world.goes_on() {
             return;
         }
-        let gateway = if world.fate.one_in(2) { GatewayName::Bkash } else { GatewayName::Stripe };
+        let gateway = if world.fate.one_in(2) { BKASH } else { STRIPE };
         pay_out(&world);
         if let Some(rows) = statement(&world, gateway).await {
             import_badly(&world, gateway, rows).await;
@@ -42,7 +44,7 @@ pub(super) async fn work(world: Arc<World>) {
 /// Imports everything, and checks that the books say what the gateways owe.
 pub(super) async fn finish(world: &World) {
     pay_out(world);
-    for gateway in [GatewayName::Bkash, GatewayName::Stripe] {
+    for gateway in [BKASH, STRIPE] {
         let Some(rows) = statement(world, gateway).await else { return world.violation("no statement can be read") };
         leave_one_out(world, gateway, &rows).await;
         import(world, gateway, &rows).await;
@@ -63,7 +65,7 @@ fn pay_out(world: &World) {
 
 /// The whole statement of a gateway.
 async fn statement(world: &World, gateway: GatewayName) -> Option<Vec<StatementRow>> {
-    if gateway == GatewayName::Bkash {
+    if gateway == BKASH {
         return Some(of_bkash(world));
     }
     let (mut all, mut after) = (Vec::new(), None);
@@ -238,7 +240,7 @@ fn check(world: &World, gateway: GatewayName, rows: &[StatementRow]) {
         world.violation(format!("row {} of {gateway:?} has no payment", it.row.id));
     }
     let (currency, taken) = match gateway {
-        GatewayName::Stripe => {
+        STRIPE => {
             let books = world.around.stripe.books().into_iter().filter(|entry| entry.taken > 0);
             let left = |entry: Entry| {
                 let Entry { amount_minor, refunded_minor, disputed_minor, kept_minor, .. } = entry;

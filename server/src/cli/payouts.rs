@@ -7,7 +7,7 @@ use payments_core::{Amount, Currency, PayoutStatus};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{CommandError, ExportFormat, values::one_of};
-use crate::{domain::GatewayName, service::PayoutSettings};
+use crate::{domain::GatewayName, gateway, service::PayoutSettings};
 
 const MIN_KEY_CHARS: usize = 32;
 const MAX_HOLD_DAYS: u8 = 60;
@@ -65,7 +65,7 @@ fn hold(text: &str) -> Result<(GatewayName, u8), &'static str> {
     let parsed = || {
         let (gateway, days) = text.split_once('=')?;
         let days = days.parse().ok().filter(|days| *days <= MAX_HOLD_DAYS)?;
-        Some((GatewayName::live(gateway)?, days))
+        Some((gateway::declared(gateway)?.gateway(), days))
     };
     parsed().ok_or("must be a gateway and at most 60 days, such as bkash=2")
 }
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn values_name_a_gateway_or_a_currency() {
         for (text, parsed) in [
-            ("bkash=2", Some((GatewayName::Bkash, 2))),
-            ("stripe=60", Some((GatewayName::Stripe, 60))),
+            ("bkash=2", Some((GatewayName::of("bkash"), 2))),
+            ("stripe=60", Some((GatewayName::of("stripe"), 60))),
             ("stripe=61", None),
             ("sandbox=1", None),
             ("bkash", None),

@@ -6,10 +6,7 @@ use clap::{Subcommand, ValueEnum};
 use payments_core::Timestamp;
 
 use super::values::{one_of, time};
-use crate::domain::GatewayName;
-
-/// The gateways that settle.
-const GATEWAYS: [&str; 2] = ["bkash", "stripe"];
+use crate::{domain::GatewayName, gateway::REGISTRY};
 
 #[derive(Debug, Subcommand)]
 pub enum SettlementsCommand {
@@ -18,7 +15,7 @@ pub enum SettlementsCommand {
     Import {
         /// The statement, a CSV file. Without it, the running server asks the gateway's API.
         file: Option<PathBuf>,
-        #[arg(long, env = "PAYMENTS_GATEWAY", value_name = "NAME", value_parser = one_of::<GatewayName>(GATEWAYS))]
+        #[arg(long, env = "PAYMENTS_GATEWAY", value_name = "NAME", value_parser = one_of::<GatewayName>(REGISTRY.iter().map(|it| it.name)))]
         /// The gateway that settled.
         gateway: GatewayName,
         /// Whose columns the file has. Plain ones are id, kind (payment, refund, dispute, fee, other), reference, gross, fee,

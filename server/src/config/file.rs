@@ -23,7 +23,7 @@ use toml::{
 use crate::{
     cli::CommandError,
     config::error::{flag_of, reason_of},
-    gateway::CREDENTIALS,
+    gateway::{Declaration, REGISTRY, declared, variable},
     nearest::did_you_mean,
 };
 
@@ -85,8 +85,8 @@ impl ConfigFile {
         let table = DeTable::parse(text).map_err(invalid)?;
         let mut read = Self::default();
         for (key, value) in table.get_ref() {
-            match CREDENTIALS.iter().find(|(section, _)| key.get_ref() == section) {
-                Some((section, keys)) => read.credentials.extend(credentials(section, keys, value, &position)?),
+            match declared(key.get_ref()) {
+                Some(gateway) => read.credentials.extend(credentials(gateway, value, &position)?),
                 None => {
                     let (arg, values) = flag(key, value, command)?;
                     let (id, name) = (arg.get_id().clone(), key.get_ref().to_string());
@@ -137,7 +137,7 @@ fn flag<'c>(key: &Key<'_>, value: &Value<'_>, command: &'c Command) -> Result<(&
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name) && name != "config");
     let unknown = || {
         let flags = command.get_arguments().filter_map(Arg::get_long);
-        let meant = did_you_mean(name, flags.chain(CREDENTIALS.iter().map(|(section, _)| *section)));
+        let meant = did_you_mean(name, flags.chain(REGISTRY.iter().map(|gateway| gateway.name)));
         (key.span(), format!("{name} is not a flag of `payments-server serve`{meant}"))
     };
     let arg = arg.ok_or_else(unknown)?;
@@ -164,13 +164,14 @@ fn values(arg: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// Reads a section's credentials by the names of their environment variables.
+/// Reads a gateway's section by the names of its environment variables.
 fn credentials(
-    section: &str,
-    keys: &[&str],
+    gateway: &Declaration,
     value: &Value<'_>,
     position: impl Fn(Range<usize>) -> String,
 ) -> Result<HashMap<String, Credential>, Located> {
+    let section = gateway.name;
+    let keys: Vec<_> = gateway.settings.iter().map(|setting| setting.key).collect();
     let DeValue::Table(table) = value.get_ref() else {
         return Err((value.span(), format!("{section} must be a section, [{section}]")));
     };
@@ -182,7 +183,7 @@ fn credentials(
         (name, DeValue::String(text)) => {
             let position = format!("{}: {name} of [{section}]", position(given.span()));
             let credential = Credential { value: text.as_ref().into(), position };
-            Ok((format!("PAYMENTS_{section}_{name}").to_ascii_uppercase(), credential))
+            Ok((variable(section, name), credential))
         }
         (name, _) => Err((given.span(), format!("{name} of [{section}] must be a string"))),
     };

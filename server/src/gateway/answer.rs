@@ -6,6 +6,7 @@
 
 use std::ops::Deref;
 
+use super::title;
 use crate::domain::GatewayName;
 
 /// A response that may name the refund, charge or attempt that a request was about.
@@ -50,7 +51,7 @@ impl From<FinalRejection> for Rejection {
 
 /// Why a gateway did not carry out a request, in its own words, which say nothing about money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{gateway} refused: {message} (code {code})", gateway = gateway.title())]
+#[error("{gateway} refused: {message} (code {code})", gateway = title(*gateway))]
 pub struct Rejection {
     pub gateway: GatewayName,
     pub code: String,
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_response_rejects_only_the_request_that_it_is_about() {
-        let rejection = Rejection { gateway: GatewayName::Stripe, code: "failed".into(), message: "no".into() };
+        let rejection = Rejection { gateway: GatewayName::of("stripe"), code: "failed".into(), message: "no".into() };
         assert!(About::new(Refund("ref_1"), "ref_2").is_none());
         let final_rejection = About::new(Refund("ref_1"), "ref_1").unwrap().final_rejection(rejection.clone());
         assert_eq!(Rejection::from(final_rejection), rejection);

@@ -4,41 +4,36 @@
 //! unsigned, so they are only a hint. Unless `execute` answers that the money moved, the server queries the payment's status.
 //! bKash executes a `paymentID` once, however often `execute` is called.
 
+mod declared;
 mod token;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentMethod, Timestamp};
+use payments_core::{Amount, Payment, Timestamp};
 use reqwest::StatusCode;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio_util::task::TaskTracker;
 
 use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response, sensitive},
-    contract::{AmountLimits, AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
-    credentials::BkashCredentials,
+    contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
+    declaration::{Declaration, Parts},
     error::GatewayError,
+    settings::Settings,
 };
-use crate::{
-    ambient::Ambient,
-    domain::{GatewayAttempt, GatewayName},
-    store::Store,
-};
+use crate::domain::GatewayAttempt;
 use token::Tokens;
+
+pub(super) use declared::DECLARED;
 
 pub(super) struct Bkash {
     client: Arc<GatewayClient>,
-    credentials: Arc<BkashCredentials>,
+    settings: Arc<Settings>,
     tokens: Arc<Tokens>,
 }
-
-/// bKash's limits are not known for certain, so its own answer decides. One of its documents requires at least one taka. The
-/// maximum of a wallet depends on its owner and on the merchant's contract.
-pub(super) const LIMITS: AmountLimits = AmountLimits { least: Amount::from_minor(1), most: Amount::MAX };
 
 /// Whether an `execute` with this code took no money and never will: the customer's wallet, OTP or PIN, a balance that is too
 /// small, an account that may not pay, a payment that the customer cancelled. After any other code the outcome is unknown.
@@ -97,21 +92,10 @@ impl Names for Rejection {
 }
 
 impl Bkash {
-    pub(super) fn new(
-        credentials: BkashCredentials,
-        client: GatewayClient,
-        store: Arc<Store>,
-        ambient: Arc<dyn Ambient>,
-        tasks: TaskTracker,
-    ) -> Self {
-        let (client, credentials) = (Arc::new(client), Arc::new(credentials));
-        let tokens = Tokens::new(Arc::clone(&client), Arc::clone(&credentials), store, ambient, tasks);
-        Self { client, credentials, tokens: Arc::new(tokens) }
-    }
-
-    /// Until when the token is valid that every call needs. Requests one if necessary.
-    pub(super) async fn token_valid_until(&self) -> Result<Timestamp, GatewayError> {
-        self.tokens.valid_until().await
+    fn new(Parts { settings, client, store, ambient, tasks }: Parts) -> Self {
+        let (client, settings) = (Arc::new(client), Arc::new(settings));
+        let tokens = Tokens::new(Arc::clone(&client), Arc::clone(&settings), store, ambient, tasks);
+        Self { client, settings, tokens: Arc::new(tokens) }
     }
 
     /// Calls bKash. The inner error is bKash's own.
@@ -123,8 +107,8 @@ impl Bkash {
     ) -> Result<Result<Reply, Rejection>, GatewayError> {
         let token = self.tokens.get().await?;
         // The token has no prefix: bKash uses no authorization scheme.
-        let headers = [("authorization", &token), ("x-app-key", &self.credentials.app_key)];
-        let response = post(&self.client, &self.credentials.base_url, what, path, headers, body).await?;
+        let headers = [("authorization", &token), ("x-app-key", &self.settings.secret("app_key"))];
+        let response = post(&self.client, self.settings.text("base_url"), what, path, headers, body).await?;
         if response.status == StatusCode::UNAUTHORIZED {
             self.tokens.refuse(&token);
         }
@@ -157,12 +141,12 @@ async fn post(
 
 #[async_trait]
 impl Gateway for Bkash {
-    fn name(&self) -> GatewayName {
-        GatewayName::Bkash
+    fn declared(&self) -> &'static Declaration {
+        &DECLARED
     }
 
-    fn method(&self) -> PaymentMethod {
-        PaymentMethod::Mfs
+    async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
+        Some(self.tokens.valid_until().await)
     }
 
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
@@ -192,10 +176,6 @@ impl Gateway for Bkash {
             Err(rejection) if rejection.code == CANCELLED => Ok(AttemptState::Cancelled),
             Err(rejection) => Err(self.client.unanswered(&rejection.to_string())),
         }
-    }
-
-    fn captures(&self) -> bool {
-        true
     }
 
     async fn capture(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
@@ -299,7 +279,7 @@ mod tests {
         let calls = crate::metrics::Metrics::new().gateways;
         let http = reqwest::Client::new();
         let transport = Box::new(crate::gateway::call::Network(http.clone()));
-        let client = GatewayClient::by(GatewayName::Bkash, http, transport, calls);
+        let client = GatewayClient::by(&DECLARED, http, transport, calls);
         read(&client, json.as_bytes())
     }
 

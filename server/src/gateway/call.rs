@@ -12,10 +12,11 @@ use tokio::time::Instant;
 use super::{
     answer::Rejection,
     circuit::Circuit,
+    declaration::Declaration,
     error::GatewayError,
     proxy::{self, GatewayProxy},
 };
-use crate::{domain::GatewayName, metrics::GatewayCalls, trace};
+use crate::{metrics::GatewayCalls, trace};
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// More than any response of a gateway.
@@ -70,7 +71,7 @@ impl Transport for Network {
 }
 
 pub(super) struct GatewayClient {
-    gateway: GatewayName,
+    declared: &'static Declaration,
     /// Builds the requests.
     pub(super) http: Client,
     transport: Box<dyn Transport>,
@@ -96,19 +97,24 @@ pub(super) fn client(timeout: Duration, proxy: Option<&GatewayProxy>) -> Result<
 
 impl GatewayClient {
     /// A client whose requests use this transport.
-    pub(super) fn by(gateway: GatewayName, http: Client, transport: Box<dyn Transport>, calls: GatewayCalls) -> Self {
-        Self { gateway, http, transport, circuit: Circuit::default(), calls }
+    pub(super) fn by(
+        declared: &'static Declaration,
+        http: Client,
+        transport: Box<dyn Transport>,
+        calls: GatewayCalls,
+    ) -> Self {
+        Self { declared, http, transport, circuit: Circuit::default(), calls }
     }
 
     /// Sends a request and reads its response. A server error is [`GatewayError::Unanswered`]: the effect is unknown.
     /// Logs `what`, the name of the call, but no header and no body.
     pub(super) async fn call(&self, what: &'static str, request: RequestBuilder) -> Result<Response, GatewayError> {
         if !self.circuit.may_call(Instant::now()) {
-            return Err(GatewayError::CircuitOpen { gateway: self.gateway });
+            return Err(GatewayError::CircuitOpen { gateway: self.declared.gateway() });
         }
         let started = Instant::now();
-        let outcome = trace::gateway_call(self.gateway.as_str(), what, self.send(request)).await;
-        let (gateway, took) = (self.gateway.as_str(), started.elapsed());
+        let outcome = trace::gateway_call(self.declared.name, what, self.send(request)).await;
+        let (gateway, took) = (self.declared.name, started.elapsed());
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &outcome {
             Ok(response) => {
@@ -131,7 +137,7 @@ impl GatewayClient {
             let request = request.build().map_err(|error| NoResponse::of(&error.without_url(), false))?;
             self.transport.send(request).await
         };
-        let gateway = self.gateway;
+        let gateway = self.declared.gateway();
         let response =
             sent.await.map_err(|NoResponse { what, was_sent }| GatewayError::Unanswered { gateway, what, was_sent })?;
         if response.status.is_server_error() {
@@ -142,12 +148,12 @@ impl GatewayClient {
 
     /// The error for a response that leaves the effect unknown.
     pub(super) fn unanswered(&self, what: &str) -> GatewayError {
-        GatewayError::Unanswered { gateway: self.gateway, what: what.to_owned(), was_sent: true }
+        GatewayError::Unanswered { gateway: self.declared.gateway(), what: what.to_owned(), was_sent: true }
     }
 
     /// Why the gateway did not carry out a request, in its words.
     pub(super) fn rejection(&self, code: impl Into<String>, message: impl Into<String>) -> Rejection {
-        Rejection { gateway: self.gateway, code: code.into(), message: message.into() }
+        Rejection { gateway: self.declared.gateway(), code: code.into(), message: message.into() }
     }
 }
 

@@ -1,20 +1,16 @@
 //! The interface of all gateways.
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentId, PaymentMethod, SimulateOutcome, Timestamp};
+use payments_core::{Amount, Payment, PaymentId, RefundId, SimulateOutcome, Timestamp};
+use warp::http::HeaderMap;
 
 use super::{
     answer::{FinalRejection, Rejection},
+    declaration::{Declaration, Way},
     error::GatewayError,
+    notice::{Notice, NoticeError},
 };
 use crate::domain::{CostRow, GatewayAttempt, GatewayDispute, GatewayName, GatewayRefund, StatementRow};
-
-/// The amounts that a gateway takes in its currency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AmountLimits {
-    pub least: Amount,
-    pub most: Amount,
-}
 
 /// What happens to the customer of a new gateway attempt.
 #[derive(Debug)]
@@ -30,13 +26,17 @@ pub enum BeginOutcome {
 #[derive(Debug)]
 pub struct AttemptRequest<'o> {
     pub payment: &'o Payment,
-    /// Unique among all gateway attempts.
+    pub way: &'static Way,
+    /// Our reference, unique among all gateway attempts.
     pub invoice: &'o str,
     /// The merchant's name, as the customer reads it.
     pub merchant_name: &'o str,
     /// Where the gateway sends the customer back.
     pub return_url: &'o str,
-    /// The customer's wallet number, if known.
+    /// What is known of the customer: from the payment, or typed at the checkout.
+    pub name: Option<&'o str>,
+    pub email: Option<&'o str>,
+    /// The number of a Bangladeshi mobile phone, in eleven digits.
     pub phone: Option<&'o str>,
     pub expires_at: Timestamp,
     pub now: Timestamp,
@@ -80,6 +80,12 @@ pub enum RefundOutcome {
     Made(GatewayRefund),
     /// This refund sends no money back.
     Rejected(FinalRejection),
+    /// An earlier request may have sent the money back, and the gateway cannot tell: a person looks there, and settles the
+    /// refund.
+    ForAPerson {
+        /// What to look for.
+        what: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,16 +98,15 @@ pub enum RefundWay {
 
 #[async_trait]
 pub trait Gateway: Send + Sync {
-    fn name(&self) -> GatewayName;
-    fn method(&self) -> PaymentMethod;
+    /// What it declares of itself.
+    fn declared(&self) -> &'static Declaration;
+    fn name(&self) -> GatewayName {
+        self.declared().gateway()
+    }
     /// Creates a gateway attempt. The caller must store it before it sends the customer to the gateway.
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError>;
     /// Queries the state of a gateway attempt. Moves no money.
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
-    /// Whether an approved payment needs a [capture](Self::capture).
-    fn captures(&self) -> bool {
-        false
-    }
     /// Captures the money of an approved gateway attempt. A gateway that captures by itself does nothing.
     async fn capture(&self, _payment: &Payment, _attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
         Ok(CaptureOutcome::Unknown)
@@ -109,7 +114,7 @@ pub trait Gateway: Send + Sync {
     /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
     fn refund_way(&self) -> RefundWay {
-        RefundWay::Manual
+        self.declared().refunds
     }
     /// Sends the money back. Idempotent by the refund's id, even after the gateway has dropped its idempotency key. After an
     /// error the money may have been sent back.
@@ -122,8 +127,12 @@ pub trait Gateway: Send + Sync {
         let what = "a person sends its refunds by hand".to_owned();
         Err(GatewayError::Unanswered { gateway: self.name(), what, was_sent: false })
     }
-    /// All refunds of a paid attempt, whoever made them.
-    async fn refunds(&self, _attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
+    /// All refunds of a paid attempt, whoever made them; of a gateway without such a list, the known ones.
+    async fn refunds(
+        &self,
+        _attempt: &GatewayAttempt,
+        _known: &[KnownRefund<'_>],
+    ) -> Result<Vec<GatewayRefund>, GatewayError> {
         Ok(Vec::new())
     }
     /// All disputes of a paid attempt.
@@ -143,6 +152,27 @@ pub trait Gateway: Send + Sync {
     /// has no API for them.
     async fn statement(&self, _since: Timestamp, _after: Option<&str>) -> Result<Option<StatementPart>, GatewayError> {
         Ok(None)
+    }
+    /// Refuses headers that fit no notice of this gateway, before its body is read.
+    fn check_notice(&self, _headers: &HeaderMap, _now: Timestamp) -> Result<(), NoticeError> {
+        Ok(())
+    }
+    /// Reads a notice whose signature fits. `None` if nothing follows: it is about no payment of this server, or came before.
+    async fn notice(
+        &self,
+        _headers: &HeaderMap,
+        _body: &[u8],
+        _now: Timestamp,
+    ) -> Result<Option<Notice<'_>>, NoticeError> {
+        Ok(None)
+    }
+    /// The payment that a transaction paid, if this server made it and the gateway knows that.
+    async fn payment_of(&self, _transaction: &str) -> Result<Option<PaymentId>, GatewayError> {
+        Ok(None)
+    }
+    /// Until when the token is valid that its calls need; requests one if necessary. `None` if they need none.
+    async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
+        None
     }
 }
 
@@ -180,10 +210,21 @@ pub struct ListPart {
     pub next: Option<String>,
 }
 
+/// A refund of the payment that the gateway has accepted.
+#[derive(Debug)]
+pub struct KnownRefund<'r> {
+    pub id: &'r RefundId,
+    /// The gateway's id.
+    pub reference: &'r str,
+    pub amount: Amount,
+}
+
 #[derive(Debug)]
 pub struct RefundRequest<'r> {
     /// The refund's id: the idempotency key at the gateway.
-    pub id: &'r str,
+    pub id: &'r RefundId,
+    /// Our reference for it, in the gateway's form; the id, if that has no form of its own.
+    pub reference: &'r str,
     /// What to refund; `None` for the whole payment.
     pub amount: Option<Amount>,
     /// Whether an earlier request may have reached the gateway.

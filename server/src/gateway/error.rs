@@ -1,12 +1,13 @@
 //! Why a gateway request failed.
 
+use super::title;
 use crate::domain::GatewayName;
 
 /// A gateway did not answer what the request asked. The error ends nothing: the caller asks again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
     /// The effect is unknown: no response, an incomplete one, a server error, or a response about something else.
-    #[error("{gateway} gave no usable response: {what}", gateway = gateway.title())]
+    #[error("{gateway} gave no usable response: {what}", gateway = title(*gateway))]
     Unanswered {
         gateway: GatewayName,
         what: String,
@@ -14,7 +15,7 @@ pub enum GatewayError {
         was_sent: bool,
     },
     /// The request was not sent, because recent ones got no response.
-    #[error("{gateway} is not responding; retry in a few seconds", gateway = gateway.title())]
+    #[error("{gateway} is not responding; retry in a few seconds", gateway = title(*gateway))]
     CircuitOpen { gateway: GatewayName },
 }
 
@@ -32,8 +33,8 @@ impl GatewayError {
 pub enum GatewaySetupError {
     #[error("cannot set up the HTTP client for the gateways: {0}")]
     Client(#[from] reqwest::Error),
-    #[error("PAYMENTS_STRIPE_WEBHOOK_SECRET cannot be used: {0}")]
-    WebhookSecret(#[from] webhook_verify::SecretError),
+    #[error("{variable} cannot be used: {error}")]
+    NoticeSecret { variable: String, error: webhook_verify::SecretError },
     #[error("--gateway-proxy must be an address like http://proxy.internal:3128")]
     Proxy,
 }

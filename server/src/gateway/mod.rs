@@ -1,31 +1,35 @@
-//! The payment gateways: the sandbox, a mobile-money gateway, a card processor.
+//! The payment gateways: each in a folder of its own, and the sandbox.
 //!
-//! A report of a browser or a webhook is only a reason to query the gateway. Each implementation maps its gateway's response
+//! A report of a browser or a notice is only a reason to query the gateway. Each implementation maps its gateway's response
 //! to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes payments
 //! only by that state.
+//!
+//! To add a gateway, write its folder and add its [`Declaration`] to the [`REGISTRY`].
 
 mod answer;
 mod bkash;
 mod call;
 mod circuit;
 mod contract;
-mod credentials;
+mod declaration;
 mod error;
+mod notice;
 mod probe;
 mod proxy;
+mod reference;
+mod returns;
 mod sandbox;
+mod settings;
 mod stripe;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Timestamp, UnknownCurrency};
+use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Payment, PaymentMethod, UnknownCurrency};
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
 use self::{
-    bkash::Bkash,
     call::{GatewayClient, Network},
-    contract::AmountLimits,
     sandbox::Sandbox,
 };
 use crate::{
@@ -40,46 +44,51 @@ pub use call::Transport;
 #[cfg(feature = "simulation")]
 pub use call::{NoResponse, Response};
 pub use contract::{
-    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, Listed, RefundOutcome,
-    RefundRequest, RefundWay, StatementPart,
+    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, KnownRefund, Listed,
+    RefundOutcome, RefundRequest, RefundWay, StatementPart,
 };
-pub use credentials::{CREDENTIALS, Credentials};
+pub use declaration::{AmountLimits, CustomerField, Declaration, Way, Words};
 pub use error::{GatewayError, GatewaySetupError};
+pub use notice::{Notice, NoticeError, NoticeSubject, PaymentOf};
 pub use probe::{Probe, probe};
 pub use proxy::GatewayProxy;
-pub use stripe::{EventError, EventSubject, PaymentOf, Stripe, StripeEvent};
+pub use returns::{Hint, Return};
+pub use settings::{Credentials, variable};
 
-/// The gateway of live payments in a currency, and the amounts that it takes.
-const fn live_gateway(currency: Currency) -> Option<(GatewayName, AmountLimits)> {
-    match currency {
-        Currency::Bdt => Some((GatewayName::Bkash, bkash::LIMITS)),
-        Currency::Usd => Some((GatewayName::Stripe, stripe::LIMITS)),
-        Currency::Other(_) => None,
+/// All gateways that a server can have, in the order in which customers see them.
+pub static REGISTRY: &[&Declaration] = &[&bkash::DECLARED, &stripe::DECLARED];
+
+/// The gateway of test payments.
+pub const SANDBOX: GatewayName = GatewayName::of("sandbox");
+
+/// What the gateway of a name declares; `None` for one that moves no money.
+pub fn declared(name: &str) -> Option<&'static Declaration> {
+    REGISTRY.iter().copied().find(|it| it.name == name)
+}
+
+/// A gateway's name in messages to people.
+pub fn title(gateway: GatewayName) -> &'static str {
+    match declared(gateway.as_str()) {
+        Some(declared) => declared.title,
+        None if gateway == SANDBOX => "the simulator",
+        None => "a gateway that this version does not know",
     }
 }
 
-/// Refuses an amount that the gateway of live payments does not take. Test payments have the same limits, so that an amount
-/// that works in the sandbox also works live.
-pub fn check_amount(amount: Amount, currency: Currency) -> Result<(), Invalid> {
-    let Some((gateway, AmountLimits { least, most })) = live_gateway(currency) else {
-        return Err(Invalid::field("currency", ErrorCode::CurrencyInvalid, UnknownCurrency));
-    };
-    if (least..=most).contains(&amount) {
-        return Ok(());
-    }
-    let error = format!("must be from {least} to {most} in {currency}, the limits of {}", gateway.title());
-    Err(Invalid::field("amount", ErrorCode::AmountInvalid, error))
+/// A gateway and a way to pay there.
+#[derive(Clone, Copy)]
+pub struct Offer<'g> {
+    pub gateway: &'g dyn Gateway,
+    pub way: &'static Way,
 }
 
-pub struct Gateways {
-    bkash: Option<Bkash>,
-    stripe: Option<Stripe>,
-}
+/// The configured gateways, in the order of the registry.
+pub struct Gateways(Vec<Box<dyn Gateway>>);
 
 impl Gateways {
-    /// The gateways with credentials, and the sandbox, which needs none. A call may take `timeout`.
+    /// The gateways with credentials. A call may take `timeout`.
     pub fn new(
-        credentials: Credentials,
+        credentials: &Credentials,
         store: &Arc<Store>,
         ambient: &Arc<dyn Ambient>,
         timeout: Duration,
@@ -88,7 +97,7 @@ impl Gateways {
         tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
         let proxy = proxy.map(GatewayProxy::new).transpose()?;
-        if credentials.bkash.is_none() && credentials.stripe.is_none() {
+        if credentials.configured().next().is_none() {
             return Ok(Self::none());
         }
         let http = call::client(timeout, proxy.as_ref())?;
@@ -98,49 +107,90 @@ impl Gateways {
 
     /// The gateways, with these transports for their requests.
     pub fn by(
-        credentials: Credentials,
+        credentials: &Credentials,
         store: &Arc<Store>,
         ambient: &Arc<dyn Ambient>,
         http: &reqwest::Client,
-        transport: impl Fn(GatewayName) -> Box<dyn Transport>,
+        transport: impl Fn(&'static str) -> Box<dyn Transport>,
         calls: &GatewayCalls,
         tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
-        let client = |name| GatewayClient::by(name, http.clone(), transport(name), calls.clone());
-        let bkash = |bkash| {
-            let (store, ambient) = (Arc::clone(store), Arc::clone(ambient));
-            Bkash::new(bkash, client(GatewayName::Bkash), store, ambient, tasks.clone())
+        let make = |(declared, settings): (&'static Declaration, &settings::Settings)| {
+            (declared.make)(declaration::Parts {
+                settings: settings.clone(),
+                client: GatewayClient::by(declared, http.clone(), transport(declared.name), calls.clone()),
+                store: Arc::clone(store),
+                ambient: Arc::clone(ambient),
+                tasks: tasks.clone(),
+            })
         };
-        let stripe = |stripe| Stripe::new(stripe, client(GatewayName::Stripe));
-        Ok(Self { bkash: credentials.bkash.map(bkash), stripe: credentials.stripe.map(stripe).transpose()? })
+        credentials.configured().map(make).collect::<Result<_, _>>().map(Self)
     }
 
     /// Only the sandbox, which moves no money.
     pub fn none() -> Self {
-        Self { bkash: None, stripe: None }
+        Self(Vec::new())
     }
 
-    /// The gateway for payments of this environment and currency.
-    pub fn of(&self, environment: Environment, currency: Currency) -> Option<&dyn Gateway> {
-        self.named(match environment {
-            Environment::Test => GatewayName::Sandbox,
-            Environment::Live => live_gateway(currency)?.0,
-            Environment::Other(_) => return None,
-        })
+    pub fn each(&self) -> impl Iterator<Item = &dyn Gateway> {
+        self.0.iter().map(|it| &**it)
+    }
+
+    /// The ways to pay in this environment and currency, the preferred one first.
+    pub fn ways(&self, environment: Environment, currency: Currency) -> Vec<Offer<'_>> {
+        match environment {
+            Environment::Test => vec![Offer { gateway: &Sandbox, way: &sandbox::WAY }],
+            _ => {
+                let offers = self
+                    .each()
+                    .flat_map(|gateway| gateway.declared().ways.iter().map(move |way| Offer { gateway, way }));
+                offers.filter(|offer| offer.way.limits_in(currency).is_some()).collect()
+            }
+        }
+    }
+
+    /// The ways to pay a payment: those that take its amount.
+    pub fn ways_of(&self, payment: &Payment) -> Vec<Offer<'_>> {
+        let takes = |offer: &Offer<'_>| payment.is_simulated || offer.way.takes(payment.amount, payment.currency);
+        self.ways(payment.environment, payment.currency).into_iter().filter(takes).collect()
+    }
+
+    /// Refuses an amount that no way to pay takes. Test payments have the limits of live ones, so that an amount that works in
+    /// the sandbox also works live: those of the configured gateways, or else of all in the registry.
+    pub fn check_amount(&self, amount: Amount, currency: Currency) -> Result<(), Invalid> {
+        let limits = |declared: &'static Declaration| {
+            declared.ways.iter().filter_map(move |way| Some((declared.title, way.limits_in(currency)?)))
+        };
+        let mut found: Vec<_> = self.each().flat_map(|gateway| limits(gateway.declared())).collect();
+        if found.is_empty() {
+            found = REGISTRY.iter().flat_map(|declared| limits(declared)).collect();
+        }
+        if found.iter().any(|(_, AmountLimits { least, most })| (*least..=*most).contains(&amount)) {
+            return Ok(());
+        }
+        let Some(least) = found.iter().map(|(_, limits)| limits.least).min() else {
+            return Err(Invalid::field("currency", ErrorCode::CurrencyInvalid, UnknownCurrency));
+        };
+        let most = found.iter().map(|(_, limits)| limits.most).max().unwrap_or(least);
+        let mut titles: Vec<_> = found.iter().map(|(title, _)| *title).collect();
+        titles.dedup();
+        let error = format!("must be from {least} to {most} in {currency}, the limits of {}", titles.join(" and "));
+        Err(Invalid::field("amount", ErrorCode::AmountInvalid, error))
     }
 
     /// The gateway of that name. `None` if this server has no credentials for it.
     pub fn named(&self, name: GatewayName) -> Option<&dyn Gateway> {
-        match name {
-            GatewayName::Sandbox => Some(&Sandbox),
-            GatewayName::Bkash => self.bkash.as_ref().map(|bkash| bkash as &dyn Gateway),
-            GatewayName::Stripe => self.stripe.as_ref().map(|stripe| stripe as &dyn Gateway),
+        if name == SANDBOX {
+            return Some(&Sandbox);
         }
+        self.each().find(|gateway| gateway.name() == name)
     }
 
-    /// Until when the mobile-money gateway's token is valid; requests one if necessary. `None` without that gateway.
-    pub async fn token_valid_until(&self) -> Option<Result<Timestamp, GatewayError>> {
-        Some(self.bkash.as_ref()?.token_valid_until().await)
+    /// Who sends the refunds of a gateway's payments. `None` if only the gateway could, and this server has no credentials for
+    /// it.
+    pub fn refund_way(&self, name: GatewayName) -> Option<RefundWay> {
+        let configured = self.named(name).map(Gateway::refund_way);
+        configured.or_else(|| declared(name.as_str()).map(|it| it.refunds).filter(|way| *way == RefundWay::Manual))
     }
 
     /// The gateway of an attempt. Without its credentials, the error says that nobody answers.
@@ -151,9 +201,19 @@ impl Gateways {
             GatewayError::Unanswered { gateway, what, was_sent: false }
         })
     }
+}
 
-    /// The card processor, which verifies its own events.
-    pub fn card_processor(&self) -> Result<&Stripe, EventError> {
-        self.stripe.as_ref().ok_or(EventError::NoProcessor)
+/// The way to pay that a customer chose by the name of the way or by the specification's word for its kind. Without a word it
+/// is the first; so it is with `mfs`, the documented default, if no way is of that kind.
+pub fn chosen<'g>(offers: &[Offer<'g>], word: Option<&PaymentMethod>) -> Option<Offer<'g>> {
+    let is_of = |word: &PaymentMethod| offers.iter().find(|it| it.way.name == word.as_str() || it.way.method == *word);
+    let mfs = PaymentMethod::Mfs;
+    match word {
+        None => is_of(&mfs).or(offers.first()).copied(),
+        Some(word) if *word == mfs => is_of(&mfs).or(offers.first()).copied(),
+        Some(word) => is_of(word).copied(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,11 +34,10 @@ pub async fn probe(credentials: &Credentials, proxy: Option<SecretString>) -> Re
     let proxy = proxy.map(GatewayProxy::new).transpose()?;
     let client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
     let client = proxy::by(client, proxy.as_ref())?.build()?;
-    let bkash = credentials.bkash.as_ref().map(|bkash| ("bKash", &bkash.base_url));
-    let stripe = credentials.stripe.as_ref().map(|stripe| ("Stripe", &stripe.base_url));
     let mut probes = Vec::new();
-    for (gateway, url) in bkash.into_iter().chain(stripe) {
-        probes.push(Probe { gateway, url: url.clone(), answer: ask(&client, url).await });
+    for (declared, settings) in credentials.configured() {
+        let url = settings.text("base_url").to_owned();
+        probes.push(Probe { gateway: declared.title, answer: ask(&client, &url).await, url });
     }
     Ok(probes)
 }

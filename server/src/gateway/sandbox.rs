@@ -4,21 +4,48 @@ use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
 use super::{
-    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway},
+    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundWay},
+    declaration::{Declaration, Way},
     error::GatewayError,
+    reference::ReferenceForm,
+    returns::Returns,
 };
-use crate::domain::{GatewayAttempt, GatewayName};
+use crate::domain::GatewayAttempt;
 
 pub(super) struct Sandbox;
 
+pub(super) static WAY: Way = Way {
+    name: "test",
+    method: PaymentMethod::Test,
+    title: ["Test, no money moved", "পরীক্ষামূলক, কোনো টাকা কাটা হয়নি"],
+    hint: ["", ""],
+    limits: &[],
+    asks: &[],
+};
+
+static DECLARED: Declaration = Declaration {
+    name: "sandbox",
+    title: "the simulator",
+    ways: &[],
+    reference: ReferenceForm::WithPayment,
+    captures: false,
+    refunds: RefundWay::Manual,
+    needs_token: false,
+    lists: &[],
+    returns: Returns { outcome: "", words: &[], attempt: "" },
+    notice_bytes: None,
+    notice_answer: ("", ""),
+    settings: &[],
+    setup: "",
+    check: |_| Ok(()),
+    mode: |_| String::new(),
+    make: |_| Ok(Box::new(Sandbox)),
+};
+
 #[async_trait]
 impl Gateway for Sandbox {
-    fn name(&self) -> GatewayName {
-        GatewayName::Sandbox
-    }
-
-    fn method(&self) -> PaymentMethod {
-        PaymentMethod::Test
+    fn declared(&self) -> &'static Declaration {
+        &DECLARED
     }
 
     async fn begin(&self, _: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {

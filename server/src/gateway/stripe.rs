@@ -4,6 +4,7 @@
 //! events are only a reason to query the session.
 
 mod balance;
+mod declared;
 mod dispute;
 mod error;
 mod event;
@@ -13,16 +14,16 @@ mod refund;
 mod session;
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentMethod, Timestamp};
+use payments_core::{Payment, PaymentId, Timestamp};
 use reqwest::{RequestBuilder, StatusCode};
-use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
+use warp::http::HeaderMap;
 use webhook_verify::{
     Failure, Secret, Verifier,
-    replay::{Claim, Claimed, MemoryClaims, ReplayGuard},
+    replay::{Claim, MemoryClaims, ReplayGuard},
 };
 
-pub use self::event::{EventSubject, PaymentOf};
+pub(super) use self::declared::DECLARED;
 use self::{
     balance::BalanceTransaction,
     dispute::StripeDispute,
@@ -34,17 +35,16 @@ use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
     contract::{
-        AmountLimits, AttemptRequest, AttemptState, BeginOutcome, Gateway, GatewayList, ListPart, RefundOutcome,
-        RefundRequest, RefundWay, StatementPart,
+        AttemptRequest, AttemptState, BeginOutcome, Gateway, GatewayList, KnownRefund, ListPart, RefundOutcome,
+        RefundRequest, StatementPart,
     },
-    credentials::StripeCredentials,
+    declaration::{Declaration, Parts},
     error::{GatewayError, GatewaySetupError},
+    notice::{Notice, NoticeError},
+    settings::{Settings, variable},
 };
-use crate::domain::{GatewayAttempt, GatewayDispute, GatewayName, GatewayRefund};
+use crate::domain::{GatewayAttempt, GatewayDispute, GatewayRefund};
 
-/// What Stripe takes in USD: at least 50 cents, and at most eight digits of cents.
-pub(super) const LIMITS: AmountLimits =
-    AmountLimits { least: Amount::from_minor(50), most: Amount::from_minor(99_999_999) };
 const VERSION: &str = "2025-03-31.basil";
 /// A Stripe session expires between half an hour and a day after its creation.
 const MIN_SESSION_SECONDS: u64 = 31 * 60;
@@ -52,26 +52,29 @@ const MAX_SESSION_SECONDS: u64 = 24 * 60 * 60 - 60;
 /// How many event ids are remembered to detect duplicates.
 const REMEMBERED_EVENTS: usize = 10_000;
 
-pub struct Stripe {
+pub(super) struct Stripe {
     client: GatewayClient,
-    credentials: StripeCredentials,
+    settings: Settings,
     events: Verifier,
     seen: ReplayGuard<MemoryClaims>,
 }
 
 impl Stripe {
-    pub(super) fn new(credentials: StripeCredentials, client: GatewayClient) -> Result<Self, GatewaySetupError> {
-        let secret = Secret::new(credentials.webhook_secret.expose_secret())?;
+    fn new(Parts { settings, client, .. }: Parts) -> Result<Self, GatewaySetupError> {
+        let secret = Secret::new(settings.text("webhook_secret")).map_err(|error| GatewaySetupError::NoticeSecret {
+            variable: variable(DECLARED.name, "webhook_secret"),
+            error,
+        })?;
         Ok(Self {
             client,
-            credentials,
+            settings,
             events: Verifier::new(secret),
             seen: ReplayGuard::new(MemoryClaims::new(REMEMBERED_EVENTS)),
         })
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}/v1/{path}", self.credentials.base_url)
+        format!("{}/v1/{path}", self.settings.text("base_url"))
     }
 
     fn post(&self, path: &str, idempotency_key: &str, form: &[(&str, &str)]) -> RequestBuilder {
@@ -90,8 +93,7 @@ impl Stripe {
         what: &'static str,
         request: RequestBuilder,
     ) -> Result<Result<T, StripeError>, GatewayError> {
-        let request =
-            request.bearer_auth(self.credentials.secret_key.expose_secret()).header("stripe-version", VERSION);
+        let request = request.bearer_auth(self.settings.text("secret_key")).header("stripe-version", VERSION);
         let Response { status, body } = self.client.call(what, request).await?;
         if status.is_success() {
             let done = serde_json::from_slice(&body);
@@ -152,61 +154,48 @@ impl Stripe {
             }
         }
     }
+}
+
+/// The header with the signature of an event.
+fn signature(headers: &HeaderMap) -> &[u8] {
+    headers.get("stripe-signature").map_or(&b""[..], |value| value.as_bytes())
+}
+
+#[async_trait]
+impl Gateway for Stripe {
+    fn declared(&self) -> &'static Declaration {
+        &DECLARED
+    }
 
     /// Refuses a signature header that is malformed or whose time is not now: it fits no body.
-    pub fn check_signature(&self, signature: &[u8], now: Timestamp) -> Result<(), EventError> {
-        match self.events.verify_at(signature, b"", now.as_unix_seconds()) {
+    fn check_notice(&self, headers: &HeaderMap, now: Timestamp) -> Result<(), NoticeError> {
+        match self.events.verify_at(signature(headers), b"", now.as_unix_seconds()) {
             Ok(_) | Err(Failure::SignatureMismatch) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Verifies an event's signature. Returns `None` if nothing follows: the event is not about a payment of this server, or
-    /// is a duplicate.
-    pub async fn event(
+    async fn notice(
         &self,
-        signature: &[u8],
+        headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<Option<StripeEvent<'_>>, EventError> {
-        let verified = self.events.verify_at(signature, body, now.as_unix_seconds())?;
+    ) -> Result<Option<Notice<'_>>, NoticeError> {
+        let verified = self.events.verify_at(signature(headers), body, now.as_unix_seconds())?;
         let Some(subject) = event::subject_of(verified.body()) else {
             tracing::debug!("a Stripe event is about nothing of this server");
             return Ok(None);
         };
         Ok(match self.seen.claim_at(&mut (), &verified, event::id_of, now.as_unix_seconds()).await {
-            Ok(Claim::New(claimed)) => Some(StripeEvent { subject, claimed: Some(claimed) }),
+            Ok(Claim::New(claimed)) => Some(Notice { subject, claimed: Some(claimed) }),
             Ok(Claim::Done | Claim::InProgress) => None,
             // With too many remembered events, accept a duplicate: an extra query does no harm.
-            Err(_) => Some(StripeEvent { subject, claimed: None }),
+            Err(_) => Some(Notice { subject, claimed: None }),
         })
     }
-}
 
-/// A verified event. First ask about its subject, then commit its claim.
-pub struct StripeEvent<'s> {
-    pub subject: EventSubject,
-    /// The claim on the event. If it is dropped uncommitted, the event may be processed again. `None` if too many events are
-    /// remembered.
-    pub claimed: Option<Claimed<'s, MemoryClaims>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum EventError {
-    #[error("this server has no card processor configured")]
-    NoProcessor,
-    #[error("invalid signature: {0}")]
-    Signature(#[from] Failure),
-}
-
-#[async_trait]
-impl Gateway for Stripe {
-    fn name(&self) -> GatewayName {
-        GatewayName::Stripe
-    }
-
-    fn method(&self) -> PaymentMethod {
-        PaymentMethod::Card
+    async fn payment_of(&self, intent: &str) -> Result<Option<PaymentId>, GatewayError> {
+        self.payment_of_intent(intent).await
     }
 
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
@@ -263,10 +252,6 @@ impl Gateway for Stripe {
         }
     }
 
-    fn refund_way(&self) -> RefundWay {
-        RefundWay::Gateway
-    }
-
     async fn refund(
         &self,
         payment: &Payment,
@@ -282,7 +267,7 @@ impl Gateway for Stripe {
         };
         // Stripe drops idempotency keys after a day, so first look for an earlier request.
         if refund.is_repeated
-            && let Some(known) = self.refund_of(&intent, refund.id).await?
+            && let Some(known) = self.refund_of(&intent, refund.id.as_str()).await?
         {
             return self.outcome(&known);
         }
@@ -290,7 +275,7 @@ impl Gateway for Stripe {
         let mut form = vec![
             ("payment_intent", intent.as_str()),
             ("metadata[payment_id]", payment.id.as_str()),
-            ("metadata[refund_id]", refund.id),
+            ("metadata[refund_id]", refund.id.as_str()),
         ];
         // Stripe's own `reason` has three fixed values; metadata takes free text of at most 500 characters.
         let reason: String = refund.reason.unwrap_or_default().chars().take(500).collect();
@@ -300,20 +285,24 @@ impl Gateway for Stripe {
         if let Some(amount) = &amount {
             form.push(("amount", amount));
         }
-        let error = match self.call::<StripeRefund>("refund", self.post("refunds", refund.id, &form)).await? {
-            Ok(made) => return self.outcome(&self.about(made, refund.id)?),
+        let error = match self.call::<StripeRefund>("refund", self.post("refunds", refund.id.as_str(), &form)).await? {
+            Ok(made) => return self.outcome(&self.about(made, refund.id.as_str())?),
             Err(error) => error,
         };
         let words = error.to_string();
         let error = About::new(error, &intent).ok_or_else(|| self.client.unanswered(&words))?;
         // An earlier request for this refund may have refunded the charge.
-        match self.refund_of(&intent, refund.id).await? {
+        match self.refund_of(&intent, refund.id.as_str()).await? {
             Some(known) => self.outcome(&known),
             None => Ok(RefundOutcome::Rejected(error.final_rejection(self.rejection(&error)))),
         }
     }
 
-    async fn refunds(&self, attempt: &GatewayAttempt) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds(
+        &self,
+        attempt: &GatewayAttempt,
+        _known: &[KnownRefund<'_>],
+    ) -> Result<Vec<GatewayRefund>, GatewayError> {
         let Some(intent) = &attempt.transaction else { return Ok(Vec::new()) };
         let refunds = self.all_of::<StripeRefund>(intent).await?;
         Ok(refunds.iter().filter_map(StripeRefund::read).collect())

@@ -1,35 +1,33 @@
-//! `/gateways`: customers returning from a gateway, and events from gateways. Neither is trusted; both trigger a query to
-//! the gateway.
+//! `/gateways`: customers returning from a gateway, and notices of gateways. Neither is trusted; both trigger a query to the
+//! gateway.
 
 use std::{sync::Arc, time::Duration};
 
 use payments_core::PaymentId;
-use serde_json::json;
 use tokio::time::timeout;
+use warp::http::{Method, StatusCode, header};
 
 use super::{
-    reply::{self, Outcome, see_other},
+    reply::{self, ApiError, Outcome, see_other},
     request::Request,
 };
-use crate::service::{Hint, Return};
 
 /// How long a returning customer waits for the gateway before the checkout page shows that the payment is processing.
 const WAIT: Duration = Duration::from_secs(8);
-/// Maximum length of an attempt's name at a gateway; a longer one names none.
-const MAX_NAME_BYTES: usize = 255;
-/// Maximum length of an event. The processor's longest ones have hundreds of lines.
-const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
-/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page. The query
-/// parameter `word` says what the customer did, and `attempt` names the attempt, both in the gateway's words.
-pub(super) async fn customer_returned(request: Request, word: &str, attempt: &str) -> Outcome {
-    let hint = match request.query(word).as_deref() {
-        Some("success") => Hint::Approved,
-        Some("failure") => Hint::CouldNotPay,
-        Some("cancel") => Hint::Cancelled,
-        _ => Hint::None,
+/// Queries the gateway, then redirects the customer to the shop if the payment is paid, else to the checkout page. The query,
+/// or the form of a `POST` from the gateway's page, says in the gateway's words what the customer did.
+pub(super) async fn customer_returned(mut request: Request) -> Outcome {
+    let form = match request.method() == Method::POST {
+        true => request.read_body().await?,
+        false => bytes::Bytes::new(),
     };
-    let back = Return { hint, attempt: request.query(attempt).filter(|name| name.len() <= MAX_NAME_BYTES) };
+    let find = |name: &str| {
+        let mut pairs = url::form_urlencoded::parse(&form);
+        request.query(name).or_else(|| pairs.find(|(it, _)| it == name).map(|(_, value)| value.into_owned()))
+    };
+    let Some(declared) = request.gateway() else { return Err(ApiError::no_such_path()) };
+    let back = declared.returns.read(find);
     let id = request.id();
     let page = format!("/checkout/{}", url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
     let Ok(payment) = id.parse::<PaymentId>() else { return Ok(see_other(&page)) };
@@ -43,16 +41,16 @@ pub(super) async fn customer_returned(request: Request, word: &str, attempt: &st
     }
 }
 
-/// Handles an event of the card processor. All events come from its few addresses, so the route has no rate limit.
-pub(super) async fn stripe_event(mut request: Request) -> Outcome {
+/// Handles a notice. All notices come from the gateway's few addresses, so the route has no rate limit.
+pub(super) async fn notice(mut request: Request) -> Outcome {
+    let declared = request.gateway().filter(|declared| declared.notice_bytes.is_some());
+    let Some(declared) = declared else { return Err(ApiError::no_such_path()) };
     let service = Arc::clone(request.service());
-    let signature = request.headers().get("stripe-signature").cloned();
-    let signature = signature.as_ref().map_or(&b""[..], |value| value.as_bytes());
-    // Refuse before reading the body: the server may have no card processor, and the body may not matter.
-    service.check_signature(signature)?;
-    let body = request.read_large_body(MAX_EVENT_BYTES).await?;
-    let event = service.read_event(signature, &body.bytes).await?;
-    drop(body);
-    service.handle_event(event).await?;
-    reply::ok(&json!({"received": true}))
+    let headers = request.headers().clone();
+    // Refuse before reading the body: the server may lack the gateway, and the body may not matter.
+    service.check_notice(declared, &headers)?;
+    let body = request.read_large_body(declared.notice_bytes.unwrap_or_default()).await?;
+    service.take_notice(declared, &headers, &body.bytes).await?;
+    let (kind, answer) = declared.notice_answer;
+    Ok(reply::response(StatusCode::OK, answer, [(header::CONTENT_TYPE, kind)]))
 }

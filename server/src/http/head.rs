@@ -12,6 +12,7 @@ use serde::Serialize;
 use warp::http::{HeaderValue, request::Parts};
 
 use super::{limit::Verdict, lingering::Lingering, reply::ApiError};
+use crate::gateway::Declaration;
 
 /// Maximum length of path and query (414 beyond).
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -73,6 +74,8 @@ pub(super) struct Found {
     pub(super) label: &'static str,
     /// The path parameter `{id}`, not decoded; empty if the template has none.
     pub(super) id: String,
+    /// What the gateway of the path parameter `{gateway}` declares.
+    pub(super) gateway: Option<&'static Declaration>,
 }
 
 impl Found {

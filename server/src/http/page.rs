@@ -122,9 +122,11 @@ impl<'p> Page<'p> {
                     return self.show(Shown { status, wrong_phone, error: None }).await;
                 };
                 let pay = Pay {
-                    payment_method: field("paymentMethod").and_then(|word| PaymentMethod::known(&word)),
+                    payment_method: field("paymentMethod").and_then(|word| Some(PaymentMethod::from(&*word))),
                     phone_number: number.map(|number| number.as_str().to_owned()),
                     redirect_url: None,
+                    customer_name: field("customerName").filter(|text| !text.trim().is_empty()),
+                    customer_email: field("customerEmail").filter(|text| !text.trim().is_empty()),
                 };
                 self.service.pay(self.id, &pay).await.map(|_| ())
             }

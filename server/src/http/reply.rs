@@ -13,7 +13,7 @@ use warp::{
 use super::language::Language;
 use crate::{
     domain::Permission,
-    gateway::EventError,
+    gateway::NoticeError,
     service::{Answer, Caller, ServiceError},
     store::{PaymentJson, StoreError},
 };
@@ -253,7 +253,9 @@ impl From<ServiceError> for ApiError {
         let (code, message) = (error.code(), error.to_string());
         match error {
             ServiceError::Invalid(invalid) => invalid.into(),
-            ServiceError::Event(EventError::Signature(_)) => Invalid::new(code, message).into(),
+            ServiceError::Notice(NoticeError::Signature(_) | NoticeError::Unsigned(_)) => {
+                Invalid::new(code, message).into()
+            }
             ServiceError::Unavailable(cause) => {
                 match cause {
                     StoreError::Denied(_) => {

@@ -23,7 +23,7 @@ use super::{
     reply::ApiError,
     server::Server,
 };
-use crate::service::Service;
+use crate::{gateway::Declaration, service::Service};
 
 /// Maximum length of a body (413 beyond).
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -77,6 +77,15 @@ impl Request {
     /// The path parameter `{id}`, not decoded; empty if the route has none.
     pub(super) fn id(&self) -> &str {
         self.head.found.as_ref().map_or("", |found| &found.id)
+    }
+
+    pub(super) fn method(&self) -> &Method {
+        &self.head.parts.method
+    }
+
+    /// What the gateway in the path declares.
+    pub(super) fn gateway(&self) -> Option<&'static Declaration> {
+        self.head.found.as_ref()?.gateway
     }
 
     /// Whether no user has followed the link yet: the request is a `HEAD`, or a browser prefetches.

@@ -6,7 +6,7 @@ use matchit::Router;
 use warp::http::Method;
 
 use super::{head::Found, reply::Outcome, request::Request};
-use crate::{domain::Permission, service::Caller};
+use crate::{domain::Permission, gateway, service::Caller};
 
 /// A handler's future. It does nothing until polled.
 pub(super) type Handling = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -66,6 +66,10 @@ impl Table {
             return None;
         }
         let Resource { rows, allow } = found.value;
+        let gateway = found.params.get("gateway").map(gateway::declared);
+        if matches!(gateway, Some(None)) {
+            return None;
+        }
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let row = rows.iter().find(|(_, route)| route.method == *method);
         let (first, Route { template, .. }) = *rows.first()?;
@@ -75,6 +79,7 @@ impl Table {
             label: if without_slash.is_some() { OTHER } else { template },
             allow: row.is_none().then_some(allow.as_str()),
             id: found.params.get("id").unwrap_or_default().to_owned(),
+            gateway: gateway.flatten(),
         })
     }
 }

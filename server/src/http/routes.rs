@@ -85,17 +85,9 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/openapi.json", Keyless(|r| Box::pin(docs::description(r)))),
     route(GET, "/checkout/{id}", Page(|r| Box::pin(page::visit(r)))),
     route(POST, "/checkout/{id}", Page(|r| Box::pin(page::submit(r)))),
-    route(
-        GET,
-        "/gateways/bkash/return/{id}",
-        Keyless(|r| Box::pin(gateways::customer_returned(r, "status", "paymentID"))),
-    ),
-    route(
-        GET,
-        "/gateways/stripe/return/{id}",
-        Keyless(|r| Box::pin(gateways::customer_returned(r, "outcome", "attempt"))),
-    ),
-    route(POST, "/gateways/stripe/webhook", Unlimited(|r| Box::pin(gateways::stripe_event(r)))),
+    route(GET, "/gateways/{gateway}/return/{id}", Keyless(|r| Box::pin(gateways::customer_returned(r)))),
+    route(POST, "/gateways/{gateway}/return/{id}", Keyless(|r| Box::pin(gateways::customer_returned(r)))),
+    route(POST, "/gateways/{gateway}/webhook", Unlimited(|r| Box::pin(gateways::notice(r)))),
     route(GET, "/assets/{id}", Unlimited(|r| Box::pin(static_files::serve(r)))),
     route(GET, "/", Unlimited(|r| Box::pin(home::show(r)))),
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::page(r)))),
@@ -160,14 +152,15 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::http::reference::DESCRIPTION;
+    use crate::{gateway, http::reference::DESCRIPTION};
 
     /// Whether a path matches a template, segment by segment.
     fn matches(template: &str, path: &str) -> bool {
         let (wanted, given): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-        let matches = |(wanted, given): (&&str, &&str)| match wanted.starts_with('{') {
-            true => !given.is_empty(),
-            false => wanted == given,
+        let matches = |(wanted, given): (&&str, &&str)| match *wanted {
+            "{gateway}" => gateway::declared(given).is_some(),
+            wanted if wanted.starts_with('{') => !given.is_empty(),
+            wanted => wanted == *given,
         };
         wanted.len() == given.len() && wanted.iter().zip(&given).all(matches)
     }
@@ -181,7 +174,8 @@ mod tests {
 
     /// Paths similar to those of the table, with segments replaced, added or removed.
     fn paths() -> impl Strategy<Value = String> {
-        let words: Vec<&str> = ROUTES.iter().flat_map(|route| route.template.split('/')).collect();
+        let words = ROUTES.iter().flat_map(|route| route.template.split('/'));
+        let words: Vec<&str> = words.chain(gateway::REGISTRY.iter().map(|it| it.name)).collect();
         let segment = prop_oneof![proptest::sample::select(words), Just("%2f"), Just("")].prop_map(str::to_owned);
         let segment = prop_oneof![4 => segment, 1 => "[ -~&&[^/?#]]{0,6}"];
         let template = (0..ROUTES.len()).prop_map(|row| ROUTES[row].template.split('/').map(str::to_owned).collect());
@@ -232,6 +226,7 @@ mod tests {
             }
             let mut parts = found.template.split('/').zip(path.split('/'));
             let has_parameters = parts.all(|(wanted, given)| match wanted.strip_prefix('{') {
+                Some("gateway}") => found.gateway.is_some_and(|gateway| gateway.name == given),
                 Some(name) => name == "id}" && found.id == given,
                 None => wanted == given,
             });
@@ -244,7 +239,8 @@ mod tests {
         let mut rows = BTreeSet::new();
         for route in ROUTES {
             assert!(rows.insert((route.template, route.method.as_str())), "{}", route.template);
-            let found = find(&route.method, &route.template.replace("{id}", "pay_1")).unwrap();
+            let path = route.template.replace("{id}", "pay_1").replace("{gateway}", gateway::REGISTRY[0].name);
+            let found = find(&route.method, &path).unwrap();
             assert!(std::ptr::eq(&ROUTES[found.row], route) && found.allow.is_none(), "{}", route.template);
         }
     }

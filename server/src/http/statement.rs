@@ -37,13 +37,8 @@ impl Page<'_> {
 
     /// The bank, or the wallet's provider by its name.
     fn institution(&self) -> &str {
-        match self.payout.destination.institution.as_str() {
-            "bkash" => self.language.text("bKash", "বিকাশ"),
-            "nagad" => self.language.text("Nagad", "নগদ"),
-            "rocket" => self.language.text("Rocket", "রকেট"),
-            "upay" => self.language.text("Upay", "উপায়"),
-            bank => bank,
-        }
+        let institution = &self.payout.destination.institution;
+        payments_core::provider_title(institution).map_or(institution, |title| self.language.say(title))
     }
 }
 

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     cli::CommandError,
-    domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
-    gateway::Gateways,
+    domain::{ApiKey, Brand, Colour, Edit, GatewayName, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
+    gateway::{self, Gateways},
     store::{BackedUp, Change, Write},
 };
 
@@ -110,7 +110,7 @@ pub enum AdminRequest {
         brand: Brand,
     },
     /// Fetches the mobile-money gateway's token, unless there is a valid one.
-    GatewayToken,
+    GatewayToken { gateway: GatewayName },
     /// Changes how a developer app looks on the checkout page.
     UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
@@ -270,9 +270,12 @@ impl Directory {
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
             }
-            AdminRequest::GatewayToken => {
-                let until = gateways.token_valid_until().await;
-                let until = until.ok_or("the running server has no credentials of bKash; restart it with them")??;
+            AdminRequest::GatewayToken { gateway } => {
+                let gateway = gateways.named(gateway).ok_or_else(|| {
+                    let title = gateway::title(gateway);
+                    invalid(format!("the running server has no credentials of {title}; restart it with them"))
+                })?;
+                let until = gateway.token_valid_until().await.ok_or("its calls need no token")??;
                 AdminReply::GatewayToken { gateway_token_until: until }
             }
             AdminRequest::UpdateApp { id, logo_url, colour } => self.update_app(&id, logo_url, colour).await?,

@@ -1,14 +1,14 @@
 //! Checkout sessions. Their routes need the session's id, not an API key.
 
 use payments_core::{
-    Amount, Cause, CheckoutSession, Currency, DemoCheckout, DemoSession, EventKind, Payment, PaymentId, PaymentMethod,
-    RawStatus, Simulate, Simulation, Timestamp, aliased::UnknownFields,
+    Amount, Cause, CheckoutSession, DemoCheckout, DemoSession, EventKind, Payment, PaymentId, PaymentMethod, RawStatus,
+    Simulate, Simulation, Timestamp, aliased::UnknownFields,
 };
 
 use super::{Result, Service, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{Brand, Endpoint, Scope, owner_of},
-    gateway::check_amount,
+    gateway::Way,
     store::{Change, StoreError, Write},
 };
 
@@ -17,6 +17,8 @@ const DEMO_TTL_SECONDS: u32 = 3600;
 /// A checkout session, with fields that only the checkout page may show.
 pub struct CheckoutView {
     pub session: CheckoutSession,
+    /// The ways to pay, the preferred one first.
+    pub ways: Vec<&'static Way>,
     pub brand: Brand,
     /// The merchant's reference, if the merchant gave one.
     pub order: Option<String>,
@@ -56,6 +58,9 @@ impl Service {
         let millis_left = session.expires_at.as_millis() - now.as_millis();
         let seconds_left = (millis_left > 0).then_some((millis_left + 999) / 1000);
         let payment = session.payment;
+        let ways: Vec<_> = self.gateways.ways_of(&payment).iter().map(|offer| offer.way).collect();
+        let mut payment_methods: Vec<_> = ways.iter().map(|way| way.method.clone()).collect();
+        payment_methods.dedup();
         let receipt = Receipt::of(&payment);
         let order = Some(payment.merchant_transaction_id).filter(|reference| *reference != payment.id.as_str());
         let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
@@ -84,18 +89,14 @@ impl Service {
             // An app's website is a copy of its webhook URL, which customers should not see.
             website_url: None,
             is_simulated: payment.is_simulated,
-            payment_methods: match (payment.is_simulated, payment.currency) {
-                (true, _) => vec![PaymentMethod::Test],
-                (false, Currency::Bdt) => vec![PaymentMethod::Mfs],
-                (false, Currency::Usd | Currency::Other(_)) => vec![PaymentMethod::Card],
-            },
+            payment_methods,
             success_url: payment.success_url,
             cancel_url: payment.cancel_url,
             expires_at: session.expires_at,
             unknown: UnknownFields::default(),
         };
         let customer_url = attempt.map(|attempt| attempt.customer_url);
-        Ok(CheckoutView { session, brand, order, seconds_left, receipt, return_url, customer_url })
+        Ok(CheckoutView { session, ways, brand, order, seconds_left, receipt, return_url, customer_url })
     }
 
     /// Whether the shop has an endpoint that gets this payment's `payment.completed`.
@@ -109,7 +110,7 @@ impl Service {
 
     /// Creates a test session in the sandbox workspace. Needs no API key.
     pub async fn create_demo_session(&self, demo: DemoSession) -> Result<DemoCheckout> {
-        check_amount(demo.params.amount, demo.params.currency)?;
+        self.gateways.check_amount(demo.params.amount, demo.params.currency)?;
         let sandbox = self.sandbox().await?;
         let now = self.ambient.now();
         let id = PaymentId::new(sandbox.scope.developer_id.slot(), now, self.ambient.id_bytes());

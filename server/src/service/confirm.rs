@@ -12,26 +12,8 @@ use super::{
 };
 use crate::{
     domain::{GatewayAttempt, ManualReview, Session},
-    gateway::{AttemptState, CaptureOutcome, Gateway, GatewayError},
+    gateway::{self, AttemptState, CaptureOutcome, Gateway, GatewayError, Hint, Return},
 };
-
-/// A customer's return from the gateway. Only the gateway's own answer changes the payment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Return {
-    pub hint: Hint,
-    /// The attempt from which the customer returns, if the return names one.
-    pub attempt: Option<String>,
-}
-
-/// What a customer's return says about its attempt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Hint {
-    #[default]
-    None,
-    Approved,
-    CouldNotPay,
-    Cancelled,
-}
 
 /// Minimum time between two captures, unless the gateway may work on one for longer.
 const CAPTURE_INTERVAL_MILLIS: i64 = 5_000;
@@ -76,7 +58,8 @@ impl Service {
             return self.apply_answer(&session, &AttemptState::Cancelled, Cause::SessionEnded).await;
         }
         let gateway = self.gateways.of_attempt(attempt)?;
-        let capture_at_once = hint == Hint::Approved && gateway.captures() && attempt.capture_sent_at.is_none();
+        let capture_at_once =
+            hint == Hint::Approved && gateway.declared().captures && attempt.capture_sent_at.is_none();
         let mut state = match capture_at_once && payment.raw_status == RawStatus::Processing {
             true => AttemptState::Approved,
             false => twice(|| gateway.query(payment, attempt)).await?,
@@ -153,7 +136,7 @@ impl Service {
                 attempt.heard(waits_for != WaitsFor::Answer, now);
             }
             if let Some(silent) = next.attempt.as_ref().filter(|attempt| attempt.is_for_a_person(now)) {
-                let what = silent.silence();
+                let what = silent.silence(gateway::title(silent.gateway));
                 return self.request_review(&session, next, &what).await;
             }
             self.commit_without_event(next).await?;

@@ -5,7 +5,7 @@ use std::fmt;
 use payments_core::{Amount, Currency, ErrorCode, Invalid, PayoutRefusal, Refusal};
 
 use crate::{
-    gateway::{EventError, GatewayError, Rejection},
+    gateway::{GatewayError, NoticeError, Rejection},
     store::{CommitError, Conflict, StoreError},
 };
 
@@ -39,7 +39,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Rejected(#[from] Rejection),
     #[error(transparent)]
-    Event(#[from] EventError),
+    Notice(#[from] NoticeError),
     #[error("a refund of this payment is in progress; the server will finish it, read the payment again in a moment")]
     RefundInProgress,
     #[error(
@@ -169,8 +169,8 @@ impl ServiceError {
             Self::NoGateway(_) => ErrorCode::CurrencyNotAvailable,
             Self::Rejected(_) => ErrorCode::GatewayRefused,
             Self::Gateway(_) => ErrorCode::GatewayUnavailable,
-            Self::Event(EventError::NoProcessor) => ErrorCode::GatewayNotConfigured,
-            Self::Event(EventError::Signature(_)) => ErrorCode::SignatureInvalid,
+            Self::Notice(NoticeError::NotConfigured(_)) => ErrorCode::GatewayNotConfigured,
+            Self::Notice(_) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,
             Self::RefundOverdraws => ErrorCode::RefundOverdrawsBalance,
             Self::ReferenceUsed => ErrorCode::MerchantTransactionIdUsed,

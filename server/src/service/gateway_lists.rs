@@ -27,14 +27,20 @@ const READING_INTERVAL: Duration = Duration::from_secs(600);
 const FIRST_READING_AFTER: Duration = Duration::from_secs(2);
 
 impl Service {
-    /// Reads the card processor's lists again and again. Runs forever.
+    /// Reads the gateways' lists again and again. Runs forever.
     pub async fn follow_gateway_lists(self: Arc<Self>) {
-        let Ok(gateway) = self.gateways.card_processor() else { return std::future::pending().await };
+        let lists_of = |gateway: &'_ dyn Gateway| gateway.declared().lists;
+        if self.gateways.each().all(|gateway| lists_of(gateway).is_empty()) {
+            return std::future::pending().await;
+        }
         sleep(FIRST_READING_AFTER).await;
         loop {
-            for list in [GatewayList::Refunds, GatewayList::Disputes, GatewayList::Costs] {
-                if let Err(error) = self.read(gateway, list).await {
-                    tracing::warn!(?list, %error, "could not read a list of the gateway to its end; reading it again later");
+            for gateway in self.gateways.each() {
+                for list in lists_of(gateway) {
+                    if let Err(error) = self.read(gateway, *list).await {
+                        let gateway = gateway.declared().name;
+                        tracing::warn!(gateway, ?list, %error, "could not read a list to its end; reading it again later");
+                    }
                 }
             }
             sleep(READING_INTERVAL).await;

@@ -8,7 +8,7 @@ use std::slice;
 
 use payments_core::{Cause, NewRefund, PaymentId, RefundId, RefundSource, TimelineKind};
 
-use super::{Result, Service, ServiceError, payments::EventData, retry_on_conflict};
+use super::{Result, Service, ServiceError, payments::EventData, refund::known_refunds, retry_on_conflict};
 use crate::{
     domain::{GatewayRefund, GatewayRefundState, RefundChange, Session},
     store::{Change, Write},
@@ -26,7 +26,7 @@ impl Service {
             let Some(attempt) = session.attempt.as_ref().filter(|attempt| attempt.transaction.is_some()) else {
                 return Ok(());
             };
-            let reported = self.gateways.of_attempt(attempt)?.refunds(attempt).await?;
+            let reported = self.gateways.of_attempt(attempt)?.refunds(attempt, &known_refunds(&session)).await?;
             while let Some(change) = session.refund_change(&reported) {
                 match self.follow(&session, change).await? {
                     Some(next) => session = next,

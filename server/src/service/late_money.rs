@@ -3,7 +3,10 @@
 use payments_core::{Cause, PaymentId};
 
 use super::{Result, Service, confirm::awaits_gateway, retry_on_conflict};
-use crate::{domain::Session, gateway::AttemptState};
+use crate::{
+    domain::Session,
+    gateway::{self, AttemptState},
+};
 
 impl Service {
     /// Asks the gateway about each ended attempt of the payment whose check is due.
@@ -38,7 +41,7 @@ impl Service {
                 Ok(_) => ended.plan(true, now),
             }
             if ended.attempt.is_for_a_person(now) {
-                let what = ended.attempt.silence();
+                let what = ended.attempt.silence(gateway::title(ended.attempt.gateway));
                 return self.review_ended(session, next, nth, &what).await;
             }
         }
@@ -69,7 +72,7 @@ impl Service {
         ended.check_at = None;
         ended.attempt.transaction = Some(transaction.clone());
         let Ok(decision) = payments_core::decide(&session.payment, Cause::GatewayConfirmed, now) else {
-            let (gateway, invoice) = (ended.attempt.gateway.title(), &ended.attempt.invoice);
+            let (gateway, invoice) = (gateway::title(ended.attempt.gateway), &ended.attempt.invoice);
             let what = format!(
                 "{gateway} took the money of an earlier attempt too: transaction {transaction} for {invoice}; send it back"
             );
@@ -118,6 +121,6 @@ mod tests {
         service.find_late_money(&failed.payment.id).await.unwrap();
         let told = service.session(failed.payment.id.as_str()).await.unwrap();
         assert!(told.needs_manual_review() && told.ended_attempts.is_empty());
-        assert_eq!(told.attempt.map(|attempt| attempt.gateway), Some(GatewayName::Bkash));
+        assert_eq!(told.attempt.map(|attempt| attempt.gateway), Some(GatewayName::of("wallet")));
     }
 }

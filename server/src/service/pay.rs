@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use payments_core::{Cause, Pay, PaymentId, RawStatus, Refusal, Simulate, Simulation, redirect_target};
+use payments_core::{
+    Cause, ErrorCode, Invalid, MobileNumber, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refusal, Simulate,
+    Simulation, redirect_target,
+};
 use tokio::time::timeout;
 
 use super::{
     Result, Service, ServiceError,
-    confirm::{Return, awaits_gateway},
+    confirm::awaits_gateway,
     next_check::{WaitsFor, next_check},
     retry_on_conflict,
     turns::{For, Turn},
 };
 use crate::{
     domain::{GatewayAttempt, Session, owner_of},
-    gateway::{AttemptRequest, BeginOutcome, Gateway, GatewayError},
+    gateway::{AttemptRequest, BeginOutcome, GatewayError, Offer, Return, chosen},
 };
 
 /// Where the customer goes to pay.
@@ -52,14 +55,17 @@ impl Service {
             if session.needs_manual_review() {
                 return Err(Refusal::State { from: payment.raw_status.clone(), to: RawStatus::Processing }.into());
             }
-            let gateway = self.gateways.of(payment.environment, payment.currency);
-            let gateway = gateway.ok_or(ServiceError::NoGateway(payment.currency))?;
+            let offer = self.offer(payment, pay.payment_method.as_ref())?;
             if !payment.is_simulated {
                 // Refuse before calling the gateway.
                 let status = self.expired(&session, now).map_or(&payment.raw_status, |_| &RawStatus::Expired);
-                payments_core::transition(status, payment.environment, &Cause::SentToGateway(gateway.method()))?;
+                payments_core::transition(
+                    status,
+                    payment.environment,
+                    &Cause::SentToGateway(offer.way.method.clone()),
+                )?;
             }
-            self.pay_at(gateway, &session, pay).await
+            self.pay_at(offer, &session, pay).await
         })
         .await
     }
@@ -71,15 +77,13 @@ impl Service {
             !payment.is_simulated && matches!(payment.raw_status, RawStatus::Created | RawStatus::Pending)
         };
         let session = self.session(id).await?;
-        let Some(gateway) = self.gateways.of(session.payment.environment, session.payment.currency) else {
-            return Ok(None);
-        };
         if !begins(&session) {
             return Ok(None);
         }
+        let Some(offer) = self.gateways.ways_of(&session.payment).first().copied() else { return Ok(None) };
         let turn = timeout(self.settings.gateway_timeout, self.turns.take(&session.payment.id, For::Attempt)).await;
         // Another request has waited for the gateway all that time.
-        let mut turn = turn.map_err(|_| GatewayError::CircuitOpen { gateway: gateway.name() })?;
+        let mut turn = turn.map_err(|_| GatewayError::CircuitOpen { gateway: offer.gateway.name() })?;
         if let Some(turn) = &mut turn
             && begins(&self.session(id).await?)
         {
@@ -108,18 +112,43 @@ impl Service {
         Ok(is_paid.then(|| session.return_url()))
     }
 
-    async fn pay_at(&self, gateway: &dyn Gateway, session: &Session, pay: &Pay) -> Result<Paying> {
+    /// The way to pay that the customer chose.
+    fn offer(&self, payment: &Payment, word: Option<&PaymentMethod>) -> Result<Offer<'_>> {
+        let offers = self.gateways.ways_of(payment);
+        if offers.is_empty() {
+            return Err(ServiceError::NoGateway(payment.currency));
+        }
+        // The simulator takes every word of the specification.
+        let is_known = |word: &PaymentMethod| PaymentMethod::known(word.as_str()).is_some();
+        let word = word.filter(|word| !(payment.is_simulated && is_known(word)));
+        chosen(&offers, word).ok_or_else(|| {
+            let mut words: Vec<_> = offers.iter().flat_map(|it| [it.way.method.as_str(), it.way.name]).collect();
+            words.dedup();
+            let error = match payment.is_simulated {
+                true => "must be one of mfs, card, test".to_owned(),
+                false => format!("must be {} for a live payment in {}", words.join(" or "), payment.currency),
+            };
+            Invalid::field("paymentMethod", ErrorCode::PaymentMethodInvalid, error).into()
+        })
+    }
+
+    async fn pay_at(&self, Offer { gateway, way }: Offer<'_>, session: &Session, pay: &Pay) -> Result<Paying> {
         let payment = &session.payment;
         let now = self.ambient.now();
         let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
-        let invoice = format!("{}-{}", payment.id, hex::encode(self.ambient.random::<6>()));
-        let (base_url, name) = (&self.settings.base_url, gateway.name().as_str());
+        let invoice = gateway.declared().reference.make(&payment.id, &*self.ambient);
+        let (base_url, name) = (&self.settings.base_url, gateway.declared().name);
+        let typed = pay.phone_number.as_deref().or(payment.customer.phone.as_deref());
+        let phone = typed.and_then(|text| text.parse::<MobileNumber>().ok());
         let order = AttemptRequest {
             payment,
+            way,
             invoice: &invoice,
             merchant_name: workspace.as_ref().map_or("", |workspace| &workspace.name),
             return_url: &format!("{base_url}/gateways/{name}/return/{}", payment.id),
-            phone: pay.phone_number.as_deref(),
+            name: payment.customer.name.as_deref().or(pay.customer_name.as_deref()),
+            email: payment.customer.email.as_deref().or(pay.customer_email.as_deref()),
+            phone: phone.as_ref().map(MobileNumber::as_str),
             expires_at: session.expires_at,
             now,
         };
@@ -134,7 +163,7 @@ impl Service {
             BeginOutcome::Rejected(rejection) => Err(rejection.into()),
             BeginOutcome::SendTo { external_id, customer_url } => {
                 let now = self.ambient.now();
-                let decision = payments_core::decide(payment, Cause::SentToGateway(gateway.method()), now)?;
+                let decision = payments_core::decide(payment, Cause::SentToGateway(way.method.clone()), now)?;
                 let status = &decision.payment.raw_status;
                 let check_at = next_check(status, WaitsFor::Customer, now, session.expires_at, now);
                 let attempt = GatewayAttempt {

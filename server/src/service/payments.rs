@@ -9,7 +9,7 @@ use payments_core::{
 
 use super::{Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, records::Records};
 use crate::domain::{Session, moves_money};
-use crate::gateway::check_amount;
+use crate::gateway;
 use crate::store::{BookingWrite, Change, EventWrite, PaymentJson, PaymentWrite, Write};
 
 impl Service {
@@ -21,8 +21,8 @@ impl Service {
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer> {
         // Refuse now, not when the customer wants to pay.
-        check_amount(params.amount, params.currency)?;
-        if self.gateways.of(caller.scope.environment, params.currency).is_none() {
+        self.gateways.check_amount(params.amount, params.currency)?;
+        if self.gateways.ways(caller.scope.environment, params.currency).is_empty() {
             return Err(ServiceError::NoGateway(params.currency));
         }
         let reference =
@@ -114,7 +114,7 @@ impl Records<'_> {
     ) -> Result<PaymentWrite> {
         let Decision { payment, booking, event } = decision;
         let mut session = Session { payment, ..next };
-        session.record_change(before);
+        session.record_change(before, gateway::title);
         session.keep_asking();
         self.write(session, booking, event, data)
     }

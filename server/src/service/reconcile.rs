@@ -8,15 +8,10 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{
-    Result, Service, ServiceError,
-    check_permits::CLAIMS,
-    confirm::{Return, awaits_gateway},
-    retry_on_conflict,
-};
+use super::{Result, Service, ServiceError, check_permits::CLAIMS, confirm::awaits_gateway};
 use crate::{
     domain::Session,
-    gateway::{EventSubject, PaymentOf, StripeEvent},
+    gateway::Return,
     store::{Claim, LEASE_SECONDS, Lease, Queue, Work},
 };
 
@@ -150,71 +145,5 @@ impl Service {
                 Err(Ended::StaysDue)
             }
         }
-    }
-
-    /// Refuses a signature header that fits no event of the card processor.
-    pub fn check_signature(&self, signature: &[u8]) -> Result<()> {
-        Ok(self.gateways.card_processor()?.check_signature(signature, self.ambient.now())?)
-    }
-
-    /// Reads an event of the card processor, if its signature fits. `None` if nothing follows.
-    pub async fn read_event(&self, signature: &[u8], body: &[u8]) -> Result<Option<StripeEvent<'_>>> {
-        Ok(self.gateways.card_processor()?.event(signature, body, self.ambient.now()).await?)
-    }
-
-    /// Handles an event of the card processor: asks about refunds or disputes, or schedules a query of the payment.
-    pub async fn handle_event(&self, event: Option<StripeEvent<'_>>) -> Result<()> {
-        let Some(StripeEvent { subject, claimed }) = event else { return Ok(()) };
-        match &subject {
-            EventSubject::Session(payment) => self.query_soon(payment).await?,
-            EventSubject::Disputes(of) => {
-                if let Some(payment) = self.payment_of(of).await? {
-                    self.follow_disputes(&payment).await?;
-                }
-            }
-            EventSubject::Refunds { of, has_failed } => {
-                let followed = match self.payment_of(of).await? {
-                    Some(payment) => self.follow_refunds(&payment).await,
-                    None => Ok(()),
-                };
-                // The request that made the refund records it. A failure comes again.
-                if !matches!(followed, Err(ServiceError::RefundInProgress) if !has_failed) {
-                    followed?;
-                }
-            }
-        }
-        // Commit only now: if the handling failed, Stripe sends the event again.
-        if let Some(claimed) = claimed
-            && let Err(error) = claimed.commit().await
-        {
-            tracing::debug!(%error, "could not mark an event as handled; it may come again");
-        }
-        Ok(())
-    }
-
-    /// The payment that an event names; `None` if this server did not make it.
-    async fn payment_of(&self, of: &PaymentOf) -> Result<Option<PaymentId>> {
-        Ok(match of {
-            PaymentOf::Payment(payment) => Some(payment.clone()),
-            PaymentOf::Intent(intent) => self.gateways.card_processor()?.payment_of(intent).await?,
-        })
-    }
-
-    /// Schedules a query of a payment's gateway for now.
-    async fn query_soon(&self, id: &PaymentId) -> Result<()> {
-        retry_on_conflict(|| async {
-            let Some(session) = self.store.session(id).await? else { return Ok(()) };
-            let now = self.ambient.now();
-            let mut next = session.next();
-            if awaits_gateway(&session) {
-                next.check_at = Some(now);
-            } else if session.ended_attempts.is_empty() || session.needs_manual_review() {
-                return Ok(());
-            }
-            // Also the attempts that the server no longer queries by itself.
-            next.ended_attempts.iter_mut().for_each(|ended| ended.check_at = Some(now));
-            self.commit_without_event(next).await
-        })
-        .await
     }
 }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Currency, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
+    Amount, Cause, CreateRefund, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
 };
 
 use super::{
@@ -18,8 +18,10 @@ use super::{
     records::Records, retry_on_conflict,
 };
 use crate::{
-    domain::{GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
-    gateway::{Gateway, GatewayError, RefundOutcome, RefundRequest, RefundWay, Rejection},
+    domain::{
+        GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, RefundReference, Session,
+    },
+    gateway::{Gateway, GatewayError, KnownRefund, RefundOutcome, RefundRequest, RefundWay, Rejection},
     store::{Change, PaymentWrite, Write},
 };
 
@@ -41,10 +43,11 @@ impl Service {
             let session = self.own_session(caller, id).await?;
             // Refuse before claiming the key.
             let pending = self.pending_refund(&session, &params, request)?;
-            let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
-            let is_manual = match gateway {
-                Some(gateway) => gateway.refund_way() == RefundWay::Manual,
-                None if session.payment.currency == Currency::Bdt => true,
+            let way = session.attempt.as_ref().and_then(|attempt| self.gateways.refund_way(attempt.gateway));
+            // A payment without an attempt was paid by hand, or is a test payment.
+            let is_manual = match way {
+                Some(way) => way == RefundWay::Manual,
+                None if session.attempt.is_none() => true,
                 None => return Err(ServiceError::NoGateway(session.payment.currency)),
             };
             if session.pending_refund.is_none() && is_manual {
@@ -92,7 +95,10 @@ impl Service {
             return Err(Invalid::new(ErrorCode::IdempotencyKeyRequired, PART_WITHOUT_KEY).into());
         }
         let reason = params.reason.clone();
-        Ok(PendingRefund { id, amount, reason, request: request.map(IdempotentRequest::to_parts), tries: 0 })
+        let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
+        let reference = gateway.and_then(|gateway| gateway.declared().reference.own(&*self.ambient));
+        let request = request.map(IdempotentRequest::to_parts);
+        Ok(PendingRefund { id, amount, reason, request, tries: 0, reference })
     }
 
     /// Commits a pending refund, then finishes it at the gateway. The request holds the claim on its key.
@@ -165,7 +171,8 @@ impl Service {
                 };
             };
             let order = RefundRequest {
-                id: pending.id.as_str(),
+                id: &pending.id,
+                reference: pending.reference.as_deref().unwrap_or(pending.id.as_str()),
                 amount: amount_at_gateway(&session, pending),
                 is_repeated: is_repeated || pending.tries > 0,
                 reason: pending.reason.as_deref(),
@@ -181,6 +188,12 @@ impl Service {
             let (mut next, kind, error) = match outcome {
                 Ok((RefundOutcome::Made(made), elsewhere)) => {
                     return self.record_made(&session, pending, made, elsewhere).await.map(Some);
+                }
+                Ok((RefundOutcome::ForAPerson { what }, _)) => {
+                    let mut next = session.after_refund(now);
+                    next.record(now, TimelineKind::GatewayError, what);
+                    let refund = NewRefund::by_hand(pending.id.clone());
+                    return self.records().record_refund(&session, next, pending, refund).await.map(Some);
                 }
                 Ok((RefundOutcome::Rejected(rejection), _)) => {
                     let mut next = session.after_refund(now);
@@ -281,6 +294,16 @@ fn amount_at_gateway(session: &Session, pending: &PendingRefund) -> Option<Amoun
     Some(amount_asked(session, pending)).filter(|amount| *amount != session.payment.amount)
 }
 
+/// The refunds of a payment that its gateway has accepted.
+pub(super) fn known_refunds(session: &Session) -> Vec<KnownRefund<'_>> {
+    let mut known = Vec::new();
+    for RefundReference { refund, reference } in &session.refund_references {
+        let refund = session.payment.refunds.iter().find(|it| it.id == *refund);
+        known.extend(refund.map(|it| KnownRefund { id: &it.id, reference, amount: it.amount }));
+    }
+    known
+}
+
 /// If the gateway gave back less than it was asked for: the sum of the refunds that it has and the payment lacks.
 async fn refunded_elsewhere(
     gateway: &dyn Gateway,
@@ -292,7 +315,7 @@ async fn refunded_elsewhere(
     if made.amount >= amount_asked(session, pending) {
         return Ok(Amount::ZERO);
     }
-    let mut reported = gateway.refunds(attempt).await?;
+    let mut reported = gateway.refunds(attempt, &known_refunds(session)).await?;
     reported.retain(|it| it.reference != made.reference);
     Ok(Amount::from_minor(session.refunds_lacked(&reported).map(|it| it.amount.as_minor()).sum()))
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayCost, GatewayName, MAX_SETTLED, Session, SettledRow, StatementRow},
-    gateway::{Gateways, StatementPart},
+    gateway::{self, Gateways, StatementPart},
     store::{BookingWrite, Change, PaymentWrite, Write},
 };
 
@@ -113,7 +113,7 @@ impl Directory {
                 SettlementReply::Waiting { waiting, next }
             }
             SettlementRequest::Read { gateway, after } => {
-                let title = gateway.title();
+                let title = gateway::title(gateway);
                 let api = gateways.named(gateway).ok_or_else(|| {
                     invalid(format!("only a running server with credentials of {title} can ask it; or name a file"))
                 })?;
@@ -275,7 +275,8 @@ impl Directory {
             let gateway = gateway.or(session.attempt.as_ref().map(|attempt| attempt.gateway));
             let gateway = gateway.ok_or_else(|| invalid(format!("payment {payment} was paid at no gateway")))?;
             let row = self.store.settled_rows(gateway, [id].into_iter()).await?.pop().flatten();
-            let row = row.ok_or_else(|| invalid(format!("no statement of {} has row {id}", gateway.title())))?;
+            let row =
+                row.ok_or_else(|| invalid(format!("no statement of {} has row {id}", gateway::title(gateway))))?;
             if let Some(its) = &row.payment {
                 // The same command again changes nothing.
                 return match its.as_str() == payment && row.resolved_at.is_some() {
@@ -284,7 +285,7 @@ impl Directory {
                 };
             }
             if !session.was_paid_at(gateway) {
-                return Err(invalid(format!("payment {payment} was not paid at {}", gateway.title())));
+                return Err(invalid(format!("payment {payment} was not paid at {}", gateway::title(gateway))));
             }
             if session.payment.currency != row.row.currency {
                 return Err(invalid(in_currency(&row.row, &session)));
@@ -317,7 +318,7 @@ fn is_of(session: &Session, gateway: GatewayName, name: &str) -> bool {
 /// Says that a payment was paid at another gateway, if it was.
 fn at_another(session: &Session, gateway: GatewayName) -> Option<String> {
     let at = session.attempt.as_ref().map(|attempt| attempt.gateway).filter(|at| *at != gateway)?;
-    let (id, at, title) = (&session.payment.id, at.title(), gateway.title());
+    let (id, at, title) = (&session.payment.id, gateway::title(at), gateway::title(gateway));
     session
         .was_paid_at(session.attempt.as_ref()?.gateway)
         .then(|| format!("payment {id} was paid at {at}, not at {title}"))

@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::Return;
+use crate::gateway::Return;
 
 /// Minimum time between the beginnings of two turns of a payment.
 const SPACING: Duration = Duration::from_secs(1);

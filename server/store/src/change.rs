@@ -272,7 +272,7 @@ mod tests {
             (vec![part(1), part(1)], vec![claim(1)], true),
             (vec![part(1), part(2)], vec![], false),
             (vec![part(1)], vec![claim(2)], false),
-            (vec![Write::GatewayToken("bkash".into(), StoredToken::default())], vec![], true),
+            (vec![Write::GatewayToken("wallet".into(), StoredToken::default())], vec![], true),
         ] {
             let change = Change { writes, under, ..Change::default() };
             assert_eq!(change.has_one_home(), has_one_home, "{change:?}");

@@ -88,9 +88,9 @@ async fn a_wrong_payment_method_for_a_live_payment_returns_400_and_names_the_rig
     let live = Live::start("gateway-timeout = 1").await;
     let (bdt, usd) = (live.create(20.0, "BDT").await, live.create(20.0, "USD").await);
     for (id, method, sentence) in [
-        (&bdt, "test", "paymentMethod must be mfs for a live payment in BDT"),
-        (&bdt, "card", "paymentMethod must be mfs for a live payment in BDT"),
-        (&usd, "test", "paymentMethod must be card for a live payment in USD"),
+        (&bdt, "test", "paymentMethod must be mfs or bkash for a live payment in BDT"),
+        (&bdt, "card", "paymentMethod must be mfs or bkash for a live payment in BDT"),
+        (&usd, "test", "paymentMethod must be card or stripe for a live payment in USD"),
     ] {
         let (status, body) = pay(&live.server, id, &json!({"paymentMethod": method})).await;
         assert_eq!((status, &body["message"]), (StatusCode::BAD_REQUEST, &json!([sentence])), "{method}");

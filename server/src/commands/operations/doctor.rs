@@ -1,5 +1,5 @@
 //! `payments-server doctor`: checks whether this machine and its surroundings have what `serve` needs. It changes nothing,
-//! except that a server or a database may get a token of bKash.
+//! except that a server or a database may get a token of a gateway.
 
 mod diagnosis;
 mod host;
@@ -34,7 +34,9 @@ pub async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Co
     let gateways_time = probes.iter().find_map(|probe| probe.answer.as_ref().ok()?.date);
     diagnoses.push(("clock", host::check_clock(&location, SystemTime::now(), gateways_time)));
     diagnoses.extend(probes.iter().map(|probe| ("gateway", reachable(probe))));
-    diagnoses.extend(token::check(args, credentials, location).await.map(|diagnosis| ("token", diagnosis)));
+    for (gateway, _) in credentials.configured().filter(|(gateway, _)| gateway.needs_token) {
+        diagnoses.push(("token", token::check(args, &credentials, &location, gateway).await));
+    }
 
     let mut out = Output::new();
     for (about, Diagnosis(verdict, text)) in &diagnoses {

@@ -95,7 +95,7 @@ pub async fn settlement_report(args: AdminArgs, since: Option<Timestamp>) -> Res
 fn report(store: &dyn Snapshot, since: Option<Timestamp>) -> Result<Vec<Line>, CommandError> {
     let mut flows = BTreeMap::<_, Flows>::new();
     let mut add = |gateway: GatewayName, currency: Currency, at: Timestamp, booking: Booking| {
-        let flows = flows.entry((gateway.as_str(), currency)).or_default();
+        let flows = flows.entry((gateway, currency)).or_default();
         flows.add(booking, since.is_some_and(|since| at < since));
     };
     let bar = progress::bar("adding up", || store.records())?;
@@ -113,7 +113,6 @@ fn report(store: &dyn Snapshot, since: Option<Timestamp>) -> Result<Vec<Line>, C
     bar.finish_and_clear();
     let mut lines = Vec::new();
     for ((gateway, currency), flows) in flows {
-        let Some(gateway) = GatewayName::live(gateway) else { continue };
         let (owes_now, account) = (flows.owes_now(), store.clearing(gateway, currency)?);
         lines.push(Line { gateway, currency, flows, owes_now, account, is_equal: -i128::from(owes_now) == account });
     }

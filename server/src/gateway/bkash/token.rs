@@ -22,7 +22,7 @@ use super::{Reply, post, read};
 use crate::{
     ambient::Ambient,
     domain::StoredToken,
-    gateway::{call::GatewayClient, credentials::BkashCredentials, error::GatewayError},
+    gateway::{call::GatewayClient, error::GatewayError, settings::Settings},
     sealed,
     store::{Change, CommitError, Conflict, Store, Write},
 };
@@ -44,7 +44,7 @@ const MAX_SAVES: usize = 8;
 /// The token of an account, and the rules about who may request one.
 pub(super) struct Tokens {
     client: Arc<GatewayClient>,
-    credentials: Arc<BkashCredentials>,
+    settings: Arc<Settings>,
     store: Arc<Store>,
     ambient: Arc<dyn Ambient>,
     /// A renewal runs in a task of its own: a customer who hangs up must not lose a token that bKash has granted.
@@ -84,16 +84,16 @@ struct NoToken {
 impl Tokens {
     pub(super) fn new(
         client: Arc<GatewayClient>,
-        credentials: Arc<BkashCredentials>,
+        settings: Arc<Settings>,
         store: Arc<Store>,
         ambient: Arc<dyn Ambient>,
         tasks: TaskTracker,
     ) -> Self {
         let process = hex::encode(ambient.random::<8>());
-        let BkashCredentials { base_url, app_key, app_secret, username, .. } = &*credentials;
-        let account = sealed::name(app_secret, &[base_url, username.expose_secret(), app_key.expose_secret()]);
+        let account = ["base_url", "username", "app_key"].map(|key| settings.text(key));
+        let account = sealed::name(&settings.secret("app_secret"), &account);
         let (renewal, refused) = Default::default();
-        Self { client, credentials, store, ambient, tasks, renewal, refused, account, process }
+        Self { client, settings, store, ambient, tasks, renewal, refused, account, process }
     }
 
     /// Returns a token, renewed if necessary. No caller waits for a renewal while the old token is valid.
@@ -219,16 +219,15 @@ impl Tokens {
 
     /// Requests a token from bKash, with the old refresh token if there is one.
     async fn ask(&self, refresh: Option<&SecretString>, now: Timestamp) -> Result<Granted, NoToken> {
-        let credentials = &self.credentials;
-        let app_secret = credentials.app_secret.expose_secret();
-        let mut body = json!({"app_key": credentials.app_key.expose_secret(), "app_secret": app_secret});
+        let settings = &self.settings;
+        let mut body = json!({"app_key": settings.text("app_key"), "app_secret": settings.text("app_secret")});
         let mut path = "/token/grant";
         if let Some(refresh) = refresh {
             body["refresh_token"] = refresh.expose_secret().into();
             path = "/token/refresh";
         }
-        let headers = [("username", &credentials.username), ("password", &credentials.password)];
-        let response = post(&self.client, &credentials.base_url, "token", path, headers, &body).await;
+        let headers = [("username", &settings.secret("username")), ("password", &settings.secret("password"))];
+        let response = post(&self.client, settings.text("base_url"), "token", path, headers, &body).await;
         let response = response.map_err(|error| NoToken { error, is_rejection: false })?;
         let is_rejection = response.status.is_client_error() && response.status != StatusCode::TOO_MANY_REQUESTS;
         let (why, is_rejection) = match read(&self.client, &response.body) {
@@ -247,7 +246,8 @@ impl Tokens {
 
     /// Stores a token. If the store fails, remembers the token until the store works.
     async fn keep(&self, granted: Granted, renewal: &mut Renewal) {
-        let seal = |token: &SecretString| sealed::seal(&self.credentials.app_secret, PURPOSE, token, &*self.ambient);
+        let seal =
+            |token: &SecretString| sealed::seal(&self.settings.secret("app_secret"), PURPOSE, token, &*self.ambient);
         for _ in 0..MAX_SAVES {
             let Ok((name, mut record)) = self.record(self.ambient.now()).await else { break };
             if record.expires_at.is_some_and(|end| end > granted.expires_at) {
@@ -299,7 +299,7 @@ impl Tokens {
     }
 
     fn open(&self, stored: Option<&[u8]>) -> Option<SecretString> {
-        sealed::open(&self.credentials.app_secret, PURPOSE, stored?)
+        sealed::open(&self.settings.secret("app_secret"), PURPOSE, stored?)
     }
 }
 

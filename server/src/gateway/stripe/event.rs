@@ -3,55 +3,33 @@
 //! Stripe repeats an event for days until it is accepted. So every verified event is accepted, even one of an unknown kind or
 //! shape, which is about no payment of this server.
 
-use payments_core::PaymentId;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What an event is about. The event is only a reason to ask Stripe.
-#[derive(Debug, PartialEq, Eq)]
-pub enum EventSubject {
-    /// The payment's session.
-    Session(PaymentId),
-    /// The refunds of a payment.
-    Refunds {
-        of: PaymentOf,
-        /// Whether a refund failed.
-        has_failed: bool,
-    },
-    /// The disputes of a payment.
-    Disputes(PaymentOf),
-}
-
-/// How an event names its payment.
-#[derive(Debug, PartialEq, Eq)]
-pub enum PaymentOf {
-    Payment(PaymentId),
-    /// By the payment intent: of a refund that a person made in Stripe's dashboard, and of every dispute.
-    Intent(String),
-}
+use crate::gateway::notice::{NoticeSubject, PaymentOf};
 
 /// Reads what an event is about from its body. `None` if it is about nothing that this server has.
-pub(super) fn subject_of(body: &[u8]) -> Option<EventSubject> {
+pub(super) fn subject_of(body: &[u8]) -> Option<NoticeSubject> {
     let event: Value = serde_json::from_slice(body).ok()?;
     let kind = event.get("type")?.as_str()?;
     let object = event.pointer("/data/object")?;
     let named = || object.pointer("/metadata/payment_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     let of = || {
         let intent = || object.get("payment_intent").and_then(Value::as_str).map(str::to_owned);
-        named().map(PaymentOf::Payment).or_else(|| Some(PaymentOf::Intent(intent()?)))
+        named().map(PaymentOf::Payment).or_else(|| Some(PaymentOf::Transaction(intent()?)))
     };
     match kind {
         "checkout.session.completed"
         | "checkout.session.async_payment_succeeded"
         | "checkout.session.async_payment_failed"
-        | "checkout.session.expired" => Some(EventSubject::Session(named()?)),
+        | "checkout.session.expired" => Some(NoticeSubject::Attempt(PaymentOf::Payment(named()?))),
         // The request for a refund of this server handles its creation.
         "refund.created" if object.pointer("/metadata/refund_id").is_some() => None,
         "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" | "charge.refunded" => {
-            Some(EventSubject::Refunds { of: of()?, has_failed: kind == "refund.failed" })
+            Some(NoticeSubject::Refunds { of: of()?, has_failed: kind == "refund.failed" })
         }
         // One opened, changed, closed, or moved money.
-        kind if kind.starts_with("charge.dispute.") => Some(EventSubject::Disputes(of()?)),
+        kind if kind.starts_with("charge.dispute.") => Some(NoticeSubject::Disputes(of()?)),
         _ => None,
     }
 }
@@ -67,14 +45,16 @@ pub(super) fn id_of(body: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use payments_core::PaymentId;
+
     use super::*;
 
     #[test]
     fn an_event_is_about_a_session_refunds_or_disputes_of_this_server_or_about_nothing() {
         let pay = || "pay_1".parse::<PaymentId>().unwrap();
-        let session = || Some(EventSubject::Session(pay()));
-        let refunds = |of, has_failed| Some(EventSubject::Refunds { of, has_failed });
-        let intent = || PaymentOf::Intent("pi_1".into());
+        let session = || Some(NoticeSubject::Attempt(PaymentOf::Payment(pay())));
+        let refunds = |of, has_failed| Some(NoticeSubject::Refunds { of, has_failed });
+        let intent = || PaymentOf::Transaction("pi_1".into());
         for (kind, object, expected) in [
             ("checkout.session.completed", r#"{"id":"cs_1","metadata":{"payment_id":"pay_1"}}"#, session()),
             // The session's id is not needed, because the payment has it.
@@ -95,7 +75,7 @@ mod tests {
             (
                 "charge.dispute.created",
                 r#"{"id":"du_1","payment_intent":"pi_1","metadata":{}}"#,
-                Some(EventSubject::Disputes(intent())),
+                Some(NoticeSubject::Disputes(intent())),
             ),
             ("charge.dispute.funds_withdrawn", r#"{"id":"du_1","payment_intent":null,"metadata":{}}"#, None),
             ("invoice.paid", r#"{"id":"in_1","metadata":{"payment_id":"pay_1"}}"#, None),

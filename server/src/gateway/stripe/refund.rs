@@ -87,7 +87,7 @@ impl Stripe {
     }
 
     /// The payment of a payment intent; `None` if this server did not make it.
-    pub async fn payment_of(&self, intent: &str) -> Result<Option<PaymentId>, GatewayError> {
+    pub(super) async fn payment_of_intent(&self, intent: &str) -> Result<Option<PaymentId>, GatewayError> {
         let query = [("payment_intent", intent)];
         let Page { data, .. } = self.page::<Session>("list sessions", "checkout/sessions", &query, None).await?;
         let named = data.iter().filter(|session| session.payment_intent.as_deref() == Some(intent));

@@ -7,7 +7,7 @@ use crate::http::language::Text;
 
 pub(super) const AMOUNT: Text = ["Amount", "পরিমাণ"];
 pub(super) const ORDER: Text = ["Order", "অর্ডার"];
-pub(super) const MOBILE_MONEY: Text = ["bKash", "বিকাশ"];
+pub(super) const MOBILE_MONEY: Text = ["Mobile money", "মোবাইল ব্যাংকিং"];
 pub(super) const CARD: Text = ["Card", "কার্ড"];
 pub(super) const TRY_AGAIN: Text =
     ["The payment did not go through. You can try again.", "পেমেন্টটি সম্পন্ন হয়নি। আবার চেষ্টা করতে পারেন।"];

@@ -1,5 +1,7 @@
 use bytes::Bytes;
-use payments_core::{CreatePayment, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot, Timestamp};
+use payments_core::{
+    CreatePayment, Currency, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot, Timestamp,
+};
 
 use super::*;
 use crate::{
@@ -30,7 +32,10 @@ async fn paid(service: &Service, money: Money) -> Session {
     let session = created.session.clone();
     service.commit(Change::of(Write::Payment(Box::new(created)))).await.unwrap();
     let decision = payments_core::decide(&session.payment, Cause::GatewayConfirmed, now).unwrap();
-    let payment = service.records().commit_decision(&session, session.next(), decision).await.unwrap();
+    let gateway = GatewayName::of(if session.payment.currency == Currency::Usd { "stripe" } else { "bkash" });
+    let attempt = Some(GatewayAttempt { gateway, ..new_attempt("a") });
+    let next = Session { attempt, ..session.next() };
+    let payment = service.records().commit_decision(&session, next, decision).await.unwrap();
     service.session(payment.id.as_str()).await.unwrap()
 }
 
@@ -72,7 +77,7 @@ async fn a_refund_without_an_answer_for_a_day_needs_a_review_and_is_still_asked_
     for (tries, is_told) in [(0, false), (11, true), (12, true)] {
         let mut pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
         (pending.id, pending.tries) = (RefundId::new(Slot::FIRST, day_ago, [tries; RANDOM_BYTES]), tries.into());
-        let attempt = Some(GatewayAttempt { gateway: GatewayName::Stripe, ..new_attempt("a") });
+        let attempt = Some(GatewayAttempt { gateway: GatewayName::of("stripe"), ..new_attempt("a") });
         let next = Session { pending_refund: Some(pending.clone()), attempt, review: None, ..session.next() };
         service.commit_without_event(next.clone()).await.unwrap();
         assert!(service.finish_pending_refund(&next).await.is_err());

@@ -11,6 +11,7 @@ mod dispute;
 mod endpoint;
 mod fan_out;
 mod gateway_costs;
+mod gateway_name;
 mod gateway_refunds;
 mod gateway_token;
 mod held_up;
@@ -33,9 +34,7 @@ mod subject;
 
 pub use activity::DayTotals;
 pub use app::App;
-pub use attempts::{
-    EndedAttempt, GatewayAttempt, GatewayName, LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS, MAX_ATTEMPTS,
-};
+pub use attempts::{EndedAttempt, GatewayAttempt, LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS, MAX_ATTEMPTS};
 pub use books::{BooksChange, BooksEntry};
 pub use brand::{Brand, Colour, Edit, LogoUrl};
 pub use coverage::{Cover, Coverage};
@@ -44,6 +43,7 @@ pub use dispute::{DisputeMove, GatewayDispute, KnownDispute, MAX_DISPUTE_MOVES};
 pub use endpoint::Endpoint;
 pub use fan_out::{PendingEvent, fan_out};
 pub use gateway_costs::{CostRow, GatewayCost};
+pub use gateway_name::{GatewayName, NotAGatewayName};
 pub use gateway_refunds::{GatewayRefund, GatewayRefundState, RefundChange, RefundReference};
 pub use gateway_token::StoredToken;
 pub use held_up::{LONGEST_CUSTOMER_BACKOFF_MILLIS, LONGEST_REFUND_BACKOFF_SECONDS, lease_runs};

@@ -3,7 +3,7 @@
 use payments_core::{RawStatus, TimelineKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::Session;
+use super::{GatewayName, Session};
 
 /// How many moves a session keeps. A payment has few; most are errors of an unreachable gateway.
 const MAX_MOVES: usize = 40;
@@ -38,20 +38,20 @@ impl Session {
         self.moves.push(Move { at, kind, words, again: None });
     }
 
-    /// Records the change of status since `before`, if there is one.
-    pub fn record_change(&mut self, before: &Self) {
+    /// Records the change of status since `before`, if there is one. `title` gives the titles of gateways.
+    pub fn record_change(&mut self, before: &Self, title: impl Fn(GatewayName) -> &'static str) {
         let was = &before.payment.raw_status;
         // A refund that failed is an entry of its own.
         if self.payment.raw_status == *was || *was == RawStatus::Refunded {
             return;
         }
         if let Some(kind) = kind_of(self) {
-            let words = self.cause_since(before, &kind);
+            let words = self.cause_since(before, &kind, title);
             self.record(self.payment.updated_at, kind, words);
         }
     }
 
-    fn cause_since(&self, before: &Self, kind: &TimelineKind) -> String {
+    fn cause_since(&self, before: &Self, kind: &TimelineKind, title: impl Fn(GatewayName) -> &'static str) -> String {
         let was_decided = before.needs_manual_review() && !self.needs_manual_review();
         let last_ended = self.ended_attempts.last().map(|ended| &ended.attempt);
         let Some(attempt) = self.attempt.as_ref().or(last_ended) else {
@@ -61,7 +61,7 @@ impl Session {
                 _ => "The customer went back to the shop.".to_owned(),
             };
         };
-        let gateway = attempt.gateway.title();
+        let gateway = title(attempt.gateway);
         let why = attempt.failure.as_ref().map_or_else(|| ".".to_owned(), |words| format!(": {words}"));
         match (kind, &attempt.transaction) {
             (TimelineKind::AttemptFailed, _) => format!("{gateway} says that this attempt failed{why}"),
@@ -138,23 +138,23 @@ mod tests {
             (&new, RawStatus::Expired, |_| (), "expired: The session ended, and nobody had paid."),
             (&new, RawStatus::Cancelled, |_| (), "cancelled: The customer went back to the shop."),
             (&new, RawStatus::Paid, |it| it.payment.is_simulated = true, "completed: The outcome was simulated."),
-            (&new, RawStatus::Processing, send, "sent_to_gateway: The customer was sent to bKash."),
-            (&sent, RawStatus::Paid, |_| (), "completed: bKash confirmed the money."),
-            (&sent, RawStatus::Paid, confirm, "completed: bKash confirmed the money: transaction T1."),
-            (&sent, RawStatus::Failed, refuse, "failed: bKash says that the payment failed: no balance"),
-            (&sent, RawStatus::Cancelled, |_| (), "cancelled: bKash says that the customer cancelled."),
-            (&sent, RawStatus::Expired, |_| (), "expired: The session ended, and bKash had no money."),
+            (&new, RawStatus::Processing, send, "sent_to_gateway: The customer was sent to The wallet."),
+            (&sent, RawStatus::Paid, |_| (), "completed: The wallet confirmed the money."),
+            (&sent, RawStatus::Paid, confirm, "completed: The wallet confirmed the money: transaction T1."),
+            (&sent, RawStatus::Failed, refuse, "failed: The wallet says that the payment failed: no balance"),
+            (&sent, RawStatus::Cancelled, |_| (), "cancelled: The wallet says that the customer cancelled."),
+            (&sent, RawStatus::Expired, |_| (), "expired: The session ended, and The wallet had no money."),
             (
                 &sent,
                 RawStatus::Pending,
                 |it| it.end_attempt(at(9)),
-                "attempt_failed: bKash says that this attempt failed.",
+                "attempt_failed: The wallet says that this attempt failed.",
             ),
             (
                 &failed,
                 RawStatus::Failed,
                 |_| (),
-                "failed: The session ended, and the last attempt at bKash had failed.",
+                "failed: The session ended, and the last attempt at The wallet had failed.",
             ),
             (&failed, RawStatus::Cancelled, |_| (), "cancelled: The customer went back to the shop."),
             (
@@ -176,7 +176,7 @@ mod tests {
         let mut after = before.next();
         after.payment.raw_status = status;
         change(&mut after);
-        after.record_change(before);
+        after.record_change(before, |_| "The wallet");
         after
     }
 

@@ -25,7 +25,7 @@ pub fn session() -> Session {
 
 pub fn attempt(invoice: &str) -> GatewayAttempt {
     GatewayAttempt {
-        gateway: GatewayName::Bkash,
+        gateway: GatewayName::of("wallet"),
         invoice: invoice.to_owned(),
         external_id: format!("TR-{invoice}"),
         customer_url: String::new(),

@@ -176,6 +176,8 @@ mod tests {
         StatementRow { id: "r1".into(), kind, references: Vec::new(), gross, fee, net: gross - fee, currency, date }
     }
 
+    const WALLET: GatewayName = GatewayName::of("wallet");
+
     fn paid() -> Session {
         let mut session = session();
         session.payment.paid_at = Some(at(9));
@@ -187,7 +189,7 @@ mod tests {
     fn a_payment_is_unsettled_until_its_row_is_there_and_each_row_is_booked_once() {
         let mut session = paid();
         assert_eq!(session.unsettled_since(), Some(at(9)));
-        let settled = SettledRow::new(GatewayName::Bkash, row(RowKind::Payment, 10_000, 150), at(20)).of(&session);
+        let settled = SettledRow::new(WALLET, row(RowKind::Payment, 10_000, 150), at(20)).of(&session);
         assert_eq!((settled.ours, settled.bookings().count(), settled.row.cost().minor), (None, 0, 150));
         let booking = session.settle(&settled).unwrap();
         assert_eq!((booking.kind, booking.minor), (BookingKind::RowSettled, 9_850));
@@ -197,14 +199,14 @@ mod tests {
         session.payment.refunds = serde_json::from_value(refund).unwrap();
         assert_eq!(session.unsettled_since(), Some(at(30)));
         for (gross, ours) in [(-4_000, None), (-3_999, Some(-4_000))] {
-            let settled = SettledRow::new(GatewayName::Bkash, row(RowKind::Refund, gross, 0), at(40)).of(&session);
+            let settled = SettledRow::new(WALLET, row(RowKind::Refund, gross, 0), at(40)).of(&session);
             assert_eq!(settled.ours, ours);
         }
     }
 
     #[test]
     fn a_row_without_a_payment_is_suspended_and_its_resolution_moves_it_to_the_gateway() {
-        let mut settled = SettledRow::new(GatewayName::Bkash, row(RowKind::Payment, 500, 10), at(20));
+        let mut settled = SettledRow::new(WALLET, row(RowKind::Payment, 500, 10), at(20));
         let sum = |it: &SettledRow, account| it.bookings().map(|(_, booking)| booking.change_of(account)).sum::<i64>();
         let accounts = [LedgerAccount::Suspense, LedgerAccount::Bank, LedgerAccount::GatewayClearing];
         assert_eq!(accounts.map(|account| sum(&settled, account)), [490, -490, 0]);
@@ -216,10 +218,10 @@ mod tests {
 
     #[test]
     fn only_a_live_payment_that_was_paid_at_the_gateway_has_its_rows() {
-        assert!(paid().was_paid_at(GatewayName::Bkash) && !paid().was_paid_at(GatewayName::Stripe));
+        assert!(paid().was_paid_at(WALLET) && !paid().was_paid_at(GatewayName::of("cards")));
         let mut unpaid = paid();
         unpaid.payment.paid_at = None;
-        assert!(!unpaid.was_paid_at(GatewayName::Bkash) && unpaid.unsettled_since().is_none());
+        assert!(!unpaid.was_paid_at(WALLET) && unpaid.unsettled_since().is_none());
         let fee = row(RowKind::Fee, -1_500, 0);
         assert_eq!(fee.cost().minor, 1_500);
     }

@@ -296,7 +296,7 @@ pub(super) fn found(scope: &Scope, lookup: &Lookup) -> Vec<u8> {
     at
 }
 
-/// Holds the ids of a cell's payments that were paid by a gateway's transaction. The digest gives all keys one length.
+/// Holds the ids of a cell's payments that have a name at a gateway: the transaction that paid them, or our reference for an attempt. The digest gives all keys one length.
 pub(super) fn at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
     let digest = Sha256::digest(format!("{} {transaction}", gateway.as_str()));
     let mut at = key(Table::Entry, CELL, &["at-gateway/"]);

@@ -253,9 +253,16 @@ impl Record for StoredPayment<'_> {
             entries.push(Entry::At { index: UNSETTLED, time, owner: owner.clone() });
         }
         if let Some(attempt) = &session.attempt
-            && let Some(transaction) = attempt.transaction.as_ref().filter(|_| payment.paid_at.is_some())
+            && let Some(transaction) =
+                attempt.transaction.as_ref().filter(|it| payment.paid_at.is_some() && **it != attempt.invoice)
         {
             entries.push(Entry::Owner { key: keys::at_gateway(attempt.gateway, transaction), owner });
+        }
+        let attempts = session.attempt.iter().chain(session.ended_attempts.iter().map(|ended| &ended.attempt));
+        // A reference that begins with the payment's id needs no entry.
+        for attempt in attempts.filter(|it| !it.invoice.starts_with(id.as_str())) {
+            let owner = id.as_str().as_bytes().to_vec();
+            entries.push(Entry::Owner { key: keys::at_gateway(attempt.gateway, &attempt.invoice), owner });
         }
         if let Some(minor) = session.refund_under_way() {
             let (head, name) = (keys::head_of_scope(&scope), under_way_in(payment.currency));

@@ -102,7 +102,8 @@ impl Store {
         Ok(found)
     }
 
-    /// The payments that were paid by each of a gateway's transactions, in the order of the transactions.
+    /// The payments that have each of these names at a gateway, in the order of the names: a transaction that paid them, or our
+    /// reference for an attempt, unless it begins with the payment's id.
     pub async fn payments_at_gateway(
         &self,
         gateway: GatewayName,

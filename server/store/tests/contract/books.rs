@@ -59,7 +59,7 @@ pub(super) async fn what_merchants_are_owed_and_owe_is_known_after_each_change(s
     assert_eq!(taka(&store).await, [37, 0, 0, -60, 100]);
     let created = new_payment(2, at(2));
     let mut paid = paid(&created.session, at(3));
-    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::Bkash, ..new_attempt("a") });
+    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::of("bkash"), ..new_attempt("a") });
     let withdrawn = reported(&paid.session, DisputeStatus::NeedsResponse, 4_000);
     commit(&store, vec![payment(created), payment(paid)]).await.unwrap();
     assert_eq!(taka(&store).await, [135, 0, 0, -60, 200]);

@@ -58,7 +58,7 @@ pub(super) async fn fill(store: Arc<Store>) {
     let fanned_out = Write::FannedOut { scope: scope(), event, after };
     let created = new_payment(5, at(3));
     let mut paid = paid(&created.session, at(3));
-    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::Bkash, ..new_attempt("a") });
+    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::of("bkash"), ..new_attempt("a") });
     let disputed = reported(&paid.session, DisputeStatus::NeedsResponse, 4_000);
     commit(&store, [created, paid, disputed].map(payment).into()).await.unwrap();
     let at_gateway = settlements::paid_at_gateway(6);

@@ -106,7 +106,7 @@ pub(super) async fn committed(store: &Arc<Store>, write: PayoutWrite) -> Result<
 pub(super) async fn earned(store: &Arc<Store>) {
     let created = new_payment(1, at(0));
     let mut paid = paid(&created.session, at(1));
-    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::Bkash, ..new_attempt("a") });
+    paid.session.attempt = Some(GatewayAttempt { gateway: GatewayName::of("bkash"), ..new_attempt("a") });
     commit(store, vec![Write::Workspace(workspace(0))]).await.unwrap();
     commit(store, vec![payment(created)]).await.unwrap();
     commit(store, vec![payment(paid)]).await.unwrap();
@@ -148,12 +148,12 @@ pub(super) async fn a_payout_takes_only_what_is_available_and_only_one_is_open(s
         (PayoutRules::default(), 98, "97.5 is available for a payout"),
         (PayoutRules { reserve_minor: 5_000, ..PayoutRules::default() }, 48, "47.5 is available for a payout"),
         (
-            PayoutRules { holds: vec![(GatewayName::Bkash, today..=today)], reserve_minor: 0 },
+            PayoutRules { holds: vec![(GatewayName::of("bkash"), today..=today)], reserve_minor: 0 },
             1,
             "0 is available for a payout",
         ),
         (
-            PayoutRules { holds: vec![(GatewayName::Stripe, today..=today)], reserve_minor: 0 },
+            PayoutRules { holds: vec![(GatewayName::of("stripe"), today..=today)], reserve_minor: 0 },
             98,
             "97.5 is available for a payout",
         ),

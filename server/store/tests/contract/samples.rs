@@ -116,7 +116,7 @@ fn event(session: &Session, kind: Option<EventKind>) -> Option<EventWrite> {
 fn attempt(session: &Session) -> GatewayAttempt {
     let nth = session.ended_attempts.len() + 1;
     GatewayAttempt {
-        gateway: GatewayName::Bkash,
+        gateway: GatewayName::of("bkash"),
         invoice: format!("inv_{nth}"),
         external_id: format!("ext_{nth}"),
         customer_url: "https://pay.example/".into(),

@@ -13,7 +13,7 @@ use crate::{
     samples::{STALE, at, cause_of, changed, commit, new_payment, outcome, paid, payment, try_moved, workspace},
 };
 
-const BKASH: GatewayName = GatewayName::Bkash;
+const BKASH: GatewayName = GatewayName::of("bkash");
 
 /// A payment of 100.00 that was paid at the gateway by the transaction `TX`, with its changes before.
 pub(super) fn paid_at_gateway(nth: u8) -> Vec<PaymentWrite> {
@@ -77,7 +77,7 @@ pub(super) async fn a_settled_row_counts_once_and_its_payment_waits_no_longer(st
     let ids = sessions.clone().map(|it| it.payment.id);
     commit(&store, first.into_iter().chain(second).map(payment).collect()).await.unwrap();
     assert_eq!(store.payments_at_gateway(BKASH, &["other", "TX"]).await.unwrap(), [vec![], ids.to_vec()]);
-    assert_eq!(store.payments_at_gateway(GatewayName::Stripe, &["TX"]).await.unwrap(), [vec![]]);
+    assert_eq!(store.payments_at_gateway(GatewayName::of("stripe"), &["TX"]).await.unwrap(), [vec![]]);
     assert_eq!((waiting(&store, 202).await, waiting(&store, 203).await), (vec![201], vec![201, 202]));
 
     let [of_first, foreign] = [row("a", 9_900).of(&sessions[0]), row("b", 500)];

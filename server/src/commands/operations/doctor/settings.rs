@@ -7,7 +7,7 @@ use clap::{Arg, Command, CommandFactory};
 use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
     cli::{Cli, ServeArgs},
-    gateway::{CREDENTIALS, Credentials},
+    gateway::{self, Credentials, Declaration, REGISTRY},
     nearest::did_you_mean,
     process::reach::Reach,
 };
@@ -55,9 +55,10 @@ fn variables() -> BTreeSet<String> {
         known.extend(command.get_arguments().filter_map(Arg::get_env).map(|name| name.to_string_lossy().into_owned()));
         command.get_subcommands().for_each(|command| of(command, known));
     }
-    let credentials = CREDENTIALS.iter().flat_map(|(section, keys)| keys.iter().map(move |key| (section, key)));
-    let mut known: BTreeSet<_> =
-        credentials.map(|(section, key)| format!("PAYMENTS_{section}_{key}").to_ascii_uppercase()).collect();
+    let of_gateway = |it: &Declaration| {
+        it.settings.iter().map(|setting| gateway::variable(it.name, setting.key)).collect::<Vec<_>>()
+    };
+    let mut known: BTreeSet<_> = REGISTRY.iter().flat_map(|it| of_gateway(it)).collect();
     known.extend(OTHER_VARIABLES.map(str::to_owned));
     of(&Cli::command(), &mut known);
     known

@@ -1,4 +1,4 @@
-//! Whether bKash grants a token, which shows that the credentials are right.
+//! Whether a gateway grants the token that its calls need, which shows that the credentials are right.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{CommandError, ServeArgs},
     commands::admin_socket,
-    gateway::{Credentials, Gateways},
+    gateway::{Credentials, Declaration, Gateways},
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Directory},
     store::{
@@ -18,44 +18,55 @@ use crate::{
     },
 };
 
-/// Requests a token only where it is stored for the servers: bKash grants two an hour, and the doctor must not waste one.
-pub(super) async fn check(args: &ServeArgs, credentials: Credentials, location: Location) -> Option<Diagnosis> {
-    credentials.bkash.as_ref()?;
+/// Requests a token only where it is stored for the servers: a gateway grants few, and the doctor must not waste one.
+pub(super) async fn check(
+    args: &ServeArgs,
+    credentials: &Credentials,
+    location: &Location,
+    gateway: &Declaration,
+) -> Diagnosis {
+    let title = gateway.title;
     let not_asked = |why: &str| {
-        warning(format!("bKash was not asked for a token, which would show that its credentials are right: {why}"))
+        warning(format!("{title} was not asked for a token, which would show that its credentials are right: {why}"))
     };
-    let wrong = |error: String| failed(format!("{error}; check the credentials of bKash and the server's log"));
+    let wrong = |error: String| failed(format!("{error}; check the credentials of {title} and the server's log"));
+    let request = AdminRequest::GatewayToken { gateway: gateway.gateway() };
     let reply = match location {
-        Location::Directory(directory) => match admin_socket::ask(&directory, &AdminRequest::GatewayToken).await {
+        Location::Directory(directory) => match admin_socket::ask(directory, &request).await {
             Ok(Some(reply)) => reply,
-            Ok(None) => return Some(not_asked("no server runs on the store; start it, and run this again")),
-            Err(error) => return Some(wrong(format!("cannot reach the running server: {error}"))),
+            Ok(None) => return not_asked("no server runs on the store; start it, and run this again"),
+            Err(error) => return wrong(format!("cannot reach the running server: {error}")),
         },
         Location::Database(target) => match target.has_tables().await {
-            Ok(true) => match at_database(args, credentials, *target).await {
+            Ok(true) => match at_database(args, credentials, (**target).clone(), request).await {
                 Ok(reply) => reply,
-                Err(error) => return Some(wrong(error.to_string())),
+                Err(error) => return wrong(error.to_string()),
             },
-            _ => return Some(not_asked("there is no store to keep it in; start the server, and run this again")),
+            _ => return not_asked("there is no store to keep it in; start the server, and run this again"),
         },
     };
-    Some(match reply {
+    match reply {
         AdminReply::GatewayToken { gateway_token_until: until } => {
-            in_order(format!("bKash granted a token, valid until {until}"))
+            in_order(format!("{title} granted a token, valid until {until}"))
         }
         AdminReply::Error { error } => wrong(error),
         _ => not_asked("the running server has another version"),
-    })
+    }
 }
 
-async fn at_database(args: &ServeArgs, credentials: Credentials, target: Target) -> Result<AdminReply, CommandError> {
+async fn at_database(
+    args: &ServeArgs,
+    credentials: &Credentials,
+    target: Target,
+    request: AdminRequest,
+) -> Result<AdminReply, CommandError> {
     let (ambient, metrics): (Arc<dyn Ambient>, _) = (Arc::new(OperatingSystem), Metrics::new());
     let (store, closing) = PostgresStore::open(target, &*ambient).await?;
     let store = store.into_store();
     let (timeout, proxy) = (Duration::from_secs(args.gateway_timeout.into()), args.gateway_proxy.clone());
     let (calls, tasks) = (&metrics.gateways, TaskTracker::new());
     let gateways = Gateways::new(credentials, &store, &ambient, timeout, proxy, calls, &tasks)?;
-    let reply = Directory { store, ambient }.administer(&gateways, AdminRequest::GatewayToken).await;
+    let reply = Directory { store, ambient }.administer(&gateways, request).await;
     tasks.close();
     tasks.wait().await;
     drop(gateways);

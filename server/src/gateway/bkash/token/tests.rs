@@ -19,14 +19,14 @@ use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 use tokio_util::task::TaskTracker;
 
-use super::super::Bkash;
+use super::super::{Bkash, DECLARED};
 use crate::{
     ambient::Ambient,
-    domain::GatewayName,
     gateway::{
         call::{GatewayClient, NoResponse, Response, Transport},
-        credentials::{BkashCredentials, Credentials},
+        declaration::Parts,
         error::GatewayError,
+        settings::{Credentials, Settings},
     },
     metrics::Metrics,
     store::{Store, layout::MemoryStore},
@@ -121,13 +121,13 @@ impl World {
 
     fn adapter_for(self: &Arc<Self>, username: &str) -> Bkash {
         let client = GatewayClient::by(
-            GatewayName::Bkash,
+            &DECLARED,
             reqwest::Client::new(),
             Box::new(Way(Arc::clone(self))),
             Metrics::new().gateways,
         );
-        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
-        Bkash::new(credentials(username), client, store, clock, TaskTracker::new())
+        let (store, ambient) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        Bkash::new(Parts { settings: settings(username), client, store, ambient, tasks: TaskTracker::new() })
     }
 
     fn meet(&self, troubles: &[Trouble]) {
@@ -144,7 +144,7 @@ impl World {
     }
 }
 
-fn credentials(username: &str) -> BkashCredentials {
+fn settings(username: &str) -> Settings {
     let credentials = Credentials::read(|name| {
         let value = match name {
             "PAYMENTS_BKASH_BASE_URL" => "https://bkash.example/v1.2.0-beta",
@@ -156,7 +156,7 @@ fn credentials(username: &str) -> BkashCredentials {
         };
         Some(value.into())
     });
-    credentials.unwrap().bkash.unwrap()
+    credentials.unwrap().configured().next().unwrap().1.clone()
 }
 
 async fn minutes(minutes: u64) {

@@ -1,0 +1,125 @@
+//! What a gateway declares of itself. Nothing outside its folder knows its name: what the configuration, `doctor`, the
+//! checkout page, the routes and the metrics need of it is data here.
+
+use std::sync::Arc;
+
+use payments_core::{Amount, Currency, PaymentMethod};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    call::GatewayClient,
+    contract::{Gateway, GatewayList, RefundWay},
+    error::GatewaySetupError,
+    reference::ReferenceForm,
+    returns::Returns,
+    settings::{Setting, SettingError, Settings},
+};
+use crate::{ambient::Ambient, domain::GatewayName, store::Store};
+
+/// A text in English and Bangla.
+pub type Words = [&'static str; 2];
+
+pub struct Declaration {
+    /// In records, URLs, logs and metrics, and as its section of the configuration.
+    pub name: &'static str,
+    /// In messages to people.
+    pub title: &'static str,
+    /// How a customer can pay, the preferred way first.
+    pub ways: &'static [Way],
+    /// The form of our references there.
+    pub reference: ReferenceForm,
+    /// Whether an approved payment needs a capture.
+    pub captures: bool,
+    /// Who sends refunds, unless its settings say otherwise.
+    pub refunds: RefundWay,
+    /// Whether its calls need a token that only servers may request, because it grants few.
+    pub needs_token: bool,
+    /// The lists that the server reads again and again.
+    pub lists: &'static [GatewayList],
+    /// What a customer's return says.
+    pub returns: Returns,
+    /// The largest notice that it sends; `None` if it sends none.
+    pub notice_bytes: Option<usize>,
+    /// The answer by which it takes a notice for received: the content type and the body.
+    pub notice_answer: (&'static str, &'static str),
+    pub settings: &'static [Setting],
+    /// What to do if some credentials lack. Ends a sentence.
+    pub setup: &'static str,
+    /// Checks what a single setting cannot tell.
+    pub check: fn(&Settings) -> Result<(), SettingError>,
+    /// Whether its settings move real money, such as `live`, `test mode` or `at http://127.0.0.1:9`.
+    pub mode: fn(&Settings) -> String,
+    pub make: fn(Parts) -> Result<Box<dyn Gateway>, GatewaySetupError>,
+}
+
+/// A way to pay at a gateway.
+#[derive(Debug)]
+pub struct Way {
+    /// The word for it in `paymentMethod`.
+    pub name: &'static str,
+    /// The specification's word for this kind of way.
+    pub method: PaymentMethod,
+    pub title: Words,
+    /// What the customer does there.
+    pub hint: Words,
+    /// The amounts that it takes in each of its currencies.
+    pub limits: &'static [(Currency, AmountLimits)],
+    /// What it needs of the customer, beside the payment.
+    pub asks: &'static [Ask],
+}
+
+/// The amounts that a way to pay takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AmountLimits {
+    pub least: Amount,
+    pub most: Amount,
+}
+
+/// Something that a way to pay needs of the customer. The checkout page asks for it if the payment lacks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    pub field: CustomerField,
+    pub is_required: bool,
+    pub label: Words,
+    /// What the field is for; may be empty.
+    pub hint: Words,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CustomerField {
+    Name,
+    Email,
+    Phone,
+}
+
+/// What a gateway is made of.
+pub struct Parts {
+    pub settings: Settings,
+    pub(super) client: GatewayClient,
+    pub store: Arc<Store>,
+    pub ambient: Arc<dyn Ambient>,
+    pub tasks: TaskTracker,
+}
+
+impl Declaration {
+    pub fn gateway(&self) -> GatewayName {
+        // The registry's test reads each name.
+        self.name.parse().unwrap_or(super::SANDBOX)
+    }
+
+    pub fn currencies(&self) -> Vec<Currency> {
+        let mut currencies: Vec<_> = self.ways.iter().flat_map(|way| way.limits.iter().map(|(it, _)| *it)).collect();
+        currencies.dedup();
+        currencies
+    }
+}
+
+impl Way {
+    pub fn limits_in(&self, currency: Currency) -> Option<AmountLimits> {
+        self.limits.iter().find(|(it, _)| *it == currency).map(|(_, limits)| *limits)
+    }
+
+    pub fn takes(&self, amount: Amount, currency: Currency) -> bool {
+        self.limits_in(currency).is_some_and(|AmountLimits { least, most }| (least..=most).contains(&amount))
+    }
+}

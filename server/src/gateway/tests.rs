@@ -1,0 +1,88 @@
+//! The registry, and that nothing outside a gateway's folder knows its name.
+
+use std::{fs, path::Path};
+
+use super::*;
+use crate::{domain::GatewayName, gateway::settings::SettingKind};
+
+#[test]
+fn each_gateway_declares_names_that_no_other_has() {
+    let mut names = vec![SANDBOX.as_str()];
+    for declared in REGISTRY {
+        assert_eq!(declared.name.parse::<GatewayName>().unwrap(), declared.gateway());
+        names.push(declared.name);
+        names.extend(declared.ways.iter().map(|way| way.name).filter(|name| *name != declared.name));
+        let kinds = declared.settings.iter().map(|setting| setting.kind);
+        assert_eq!(kinds.filter(|kind| matches!(kind, SettingKind::Url { .. })).count(), 1, "{}", declared.name);
+        assert!(!declared.ways.is_empty() && declared.ways.iter().all(|way| !way.limits.is_empty()));
+        assert!(!declared.returns.attempt.is_empty() && !declared.setup.is_empty());
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "{names:?}");
+}
+
+/// The lines of a file that are not its tests.
+fn program_of(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or_default()
+}
+
+fn search(directory: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "tests" {
+            search(&path, found);
+        }
+        if !name.ends_with(".rs") || name == "tests.rs" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in program_of(&text).lines().enumerate() {
+            let line = line.to_lowercase();
+            if REGISTRY.iter().any(|it| line.contains(it.name) || line.contains(&it.title.to_lowercase())) {
+                found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_service_the_routes_the_rules_and_the_store_name_no_gateway() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for directory in ["src/service", "src/http", "src/delivery", "store/src"] {
+        search(&root.join(directory), &mut found);
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_customer_chooses_by_the_name_of_a_way_or_by_its_kind() {
+    let offers = |ways: &'static [Way]| ways.iter().map(|way| Offer { gateway: &Sandbox, way }).collect::<Vec<_>>();
+    static WAYS: [Way; 3] =
+        [way("plastic", PaymentMethod::Card), way("wallet", PaymentMethod::Mfs), way("purse", PaymentMethod::Mfs)];
+    static CARDS: [Way; 1] = [way("plastic", PaymentMethod::Card)];
+    let choice = |ways: &'static [Way], word: Option<&str>| {
+        let word = word.map(PaymentMethod::from);
+        chosen(&offers(ways), word.as_ref()).map(|offer| offer.way.name)
+    };
+    for (word, name) in [
+        (None, Some("wallet")),
+        (Some("mfs"), Some("wallet")),
+        (Some("purse"), Some("purse")),
+        (Some("card"), Some("plastic")),
+        (Some("plastic"), Some("plastic")),
+        (Some("test"), None),
+        (Some("cash"), None),
+    ] {
+        assert_eq!(choice(&WAYS, word), name, "{word:?}");
+    }
+    assert_eq!((choice(&CARDS, None), choice(&CARDS, Some("mfs"))), (Some("plastic"), Some("plastic")));
+    assert_eq!((choice(&CARDS, Some("wallet")), choice(&[], None)), (None, None));
+}
+
+const fn way(name: &'static str, method: PaymentMethod) -> Way {
+    Way { name, method, title: ["", ""], hint: ["", ""], limits: &[], asks: &[] }
+}
