@@ -4,14 +4,12 @@
 //! [`WALLET`] pays, [`POOR_WALLET`] has no money, [`BLOCKED_WALLET`] is blocked. It accepts any OTP and PIN.
 
 mod answers;
+mod customer;
 mod known;
 mod payment;
 mod tokens;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -164,7 +162,7 @@ impl Bkash {
 }
 
 impl Program for Bkash {
-    fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer {
+    fn answer(&self, call: &Call, base_url: &str) -> Answer {
         if let Some(id) = call.path.strip_prefix("/customer/") {
             return self.customer(call, id);
         }

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bkash;
+mod customer;
 mod faults;
 mod form;
 mod serve;
@@ -28,6 +29,7 @@ use std::{
 
 use serde_json::json;
 
+pub use customer::{Back, Does, Fake};
 pub use faults::{Fault, Faults, Instead};
 pub use form::Form;
 pub use serve::{Answer, Call, Program, Running, run};

@@ -90,7 +90,7 @@ impl Answer {
 /// A fake gateway.
 pub trait Program: Send + Sync + 'static {
     /// Answers a request.
-    fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer;
+    fn answer(&self, call: &Call, base_url: &str) -> Answer;
     /// The name of the gateway call; `None` for other requests, such as a customer's page.
     fn operation(&self, call: &Call) -> Option<&'static str>;
     /// This answer in the gateway's own form.
@@ -101,7 +101,7 @@ pub trait Program: Send + Sync + 'static {
 
 /// A running fake. It stops when dropped.
 #[derive(Debug)]
-pub struct Running<P> {
+pub struct Running<P: ?Sized> {
     program: Arc<P>,
     faults: Arc<Faults>,
     address: SocketAddr,
@@ -114,9 +114,19 @@ impl<P: Program> Running<P> {
     /// # Errors
     /// If it cannot listen on the address.
     pub async fn start(program: P, address: &str) -> io::Result<Self> {
+        Self::share(Arc::new(program), address).await
+    }
+}
+
+impl<P: Program + ?Sized> Running<P> {
+    /// Starts a fake that the caller has too, such as an `Arc<dyn Fake>`. Port 0 picks a free port.
+    ///
+    /// # Errors
+    /// If it cannot listen on the address.
+    pub async fn share(program: Arc<P>, address: &str) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let (program, faults) = (Arc::new(program), Arc::new(Faults::default()));
+        let faults = Arc::new(Faults::default());
         let task =
             tokio::spawn(accept(listener, Arc::clone(&program), Arc::clone(&faults), format!("http://{address}")));
         Ok(Self { program, faults, address, task })
@@ -143,7 +153,7 @@ impl<P: Program> Running<P> {
     }
 }
 
-impl<P> Drop for Running<P> {
+impl<P: ?Sized> Drop for Running<P> {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -168,7 +178,7 @@ pub async fn run(program: impl Program) -> ExitCode {
     }
 }
 
-async fn accept<P: Program>(listener: TcpListener, program: Arc<P>, faults: Arc<Faults>, base_url: String) {
+async fn accept<P: Program + ?Sized>(listener: TcpListener, program: Arc<P>, faults: Arc<Faults>, base_url: String) {
     while let Ok((stream, _)) = listener.accept().await {
         let (program, faults, base_url) = (Arc::clone(&program), Arc::clone(&faults), base_url.clone());
         tokio::spawn(async move {
@@ -194,7 +204,7 @@ impl fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-async fn handle<P: Program>(
+async fn handle<P: Program + ?Sized>(
     program: &Arc<P>,
     faults: &Faults,
     base_url: &str,

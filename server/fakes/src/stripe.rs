@@ -6,6 +6,7 @@
 mod balance;
 mod charge;
 mod control;
+mod customer;
 mod dispute;
 mod events;
 mod expand;
@@ -21,10 +22,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use http::{Method, StatusCode};
 use serde_json::Value;
@@ -111,6 +109,12 @@ impl Stripe {
         balance.book_charge(session);
         events.send("checkout.session.completed", &session.json(""));
         Some(target)
+    }
+
+    /// Goes back to the shop from an open session, as its customer does. Returns the merchant's address for it.
+    pub fn cancel(&self, session: &str) -> Option<String> {
+        let state = lock(&self.state);
+        state.sessions.get(session).filter(|session| session.is_open())?.cancel_url.clone()
     }
 
     /// Ends a slow payment.
@@ -208,7 +212,7 @@ impl Stripe {
 }
 
 impl Program for Stripe {
-    fn answer(self: &Arc<Self>, call: &Call, base_url: &str) -> Answer {
+    fn answer(&self, call: &Call, base_url: &str) -> Answer {
         if let Some(id) = call.path.strip_prefix("/pay/") {
             return self.customer(call, id);
         }

@@ -1,6 +1,8 @@
 //! The fakes refuse invalid requests as the gateways do, and independent clients work with them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod any;
+
 use std::{path::Path, process::Command, time::Duration};
 
 use gateway_fakes::{Fault, Running, bkash, bkash::Bkash, stripe, stripe::Stripe};
