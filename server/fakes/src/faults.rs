@@ -40,7 +40,8 @@ pub enum Instead {
     NotFound,
     /// A page of a proxy, with status 200.
     Page,
-    /// At bKash: this code; most codes mean that the outcome is unknown. At Stripe: the error about an idempotency key.
+    /// At bKash: this code; most codes mean that the outcome is unknown. At Stripe: the error about an idempotency key. At
+    /// SSLCommerz: `INVALID_REQUEST`.
     Code(&'static str),
 }
 

@@ -16,10 +16,12 @@
 #![forbid(unsafe_code)]
 
 pub mod bkash;
+mod control;
 mod customer;
 mod faults;
 mod form;
 mod serve;
+pub mod sslcommerz;
 pub mod stripe;
 
 use std::{

@@ -1,6 +1,6 @@
 //! Serves a fake over HTTP and injects its faults.
 
-use std::{fmt, io, net::SocketAddr, process::ExitCode, sync::Arc, vec};
+use std::{fmt, io, net::SocketAddr, pin::Pin, process::ExitCode, sync::Arc, vec};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -91,6 +91,10 @@ impl Answer {
 pub trait Program: Send + Sync + 'static {
     /// Answers a request.
     fn answer(&self, call: &Call, base_url: &str) -> Answer;
+    /// Ends when the answer may be sent: once the merchant has the notices of a customer's step.
+    fn before_sent(&self, _call: &Call) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
     /// The name of the gateway call; `None` for other requests, such as a customer's page.
     fn operation(&self, call: &Call) -> Option<&'static str>;
     /// This answer in the gateway's own form.
@@ -226,6 +230,7 @@ async fn handle<P: Program + ?Sized>(
         _ => {}
     }
     let answer = program.answer(&call, base_url);
+    program.before_sent(&call).await;
     match fault {
         Some(Fault::DropAfter) => Err(Cut),
         Some(Fault::HangAfter) => std::future::pending().await,

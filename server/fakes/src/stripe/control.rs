@@ -1,7 +1,7 @@
 //! `/_control/…`: the controls over HTTP.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     CARD, Stripe,
@@ -9,29 +9,14 @@ use super::{
     refusal::no_such,
     session::LARGEST,
 };
-use crate::{Answer, Call, books_json};
-
-/// The fields of a control request.
-struct Order(Value);
-
-impl Order {
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn number(&self, name: &str) -> Option<u64> {
-        self.0.get(name).and_then(Value::as_u64)
-    }
-
-    /// A switch, which is on if it is not given.
-    fn is(&self, name: &str) -> bool {
-        self.0.get(name).and_then(Value::as_bool).unwrap_or(true)
-    }
-}
+use crate::{
+    Answer, Call, books_json,
+    control::{Order, done, made},
+};
 
 impl Stripe {
     pub(super) fn control(&self, call: &Call) -> Answer {
-        let order = Order(serde_json::from_slice(&call.body).unwrap_or_default());
+        let order = Order::new(call);
         let session = order.text("session");
         match call.path.trim_start_matches("/_control/") {
             "pay" => {
@@ -81,7 +66,7 @@ impl Stripe {
 
     fn order_dispute(&self, order: &Order) -> Answer {
         let reason = if order.text("reason").is_empty() { "fraudulent" } else { order.text("reason") };
-        let is_inquiry = order.0.get("inquiry").and_then(Value::as_bool).unwrap_or_default();
+        let is_inquiry = order.has("inquiry");
         let minor = order.number("minor").unwrap_or_default();
         made(
             "id",
@@ -103,19 +88,6 @@ impl Stripe {
     }
 }
 
-/// What a control made, or a conflict with this reason.
-fn made(name: &str, value: Option<String>, problem: &str) -> Answer {
-    value.map_or_else(|| done(false, problem), |value| Answer::ok(&json!({name: value})))
-}
-
 fn changed(did: bool) -> Answer {
     done(did, "no such dispute, or its status does not allow this")
-}
-
-/// Whether a control did something, or a conflict with this reason.
-fn done(did: bool, problem: &str) -> Answer {
-    match did {
-        true => Answer::ok(&json!({})),
-        false => Answer::json(StatusCode::CONFLICT, &json!({"error": problem})),
-    }
 }
