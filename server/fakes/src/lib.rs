@@ -1,4 +1,4 @@
-//! Strict fakes of two payment gateways for tests.
+//! Strict fakes of three payment gateways for tests.
 //!
 //! A fake answers over real HTTP, refuses invalid requests as the gateway does, keeps books of the money it took, and
 //! injects network and gateway faults ([`Faults`]). It moves no real money.

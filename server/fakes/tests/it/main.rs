@@ -2,42 +2,44 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod any;
+mod sslcommerz;
 
 use std::{path::Path, process::Command, time::Duration};
 
 use gateway_fakes::{Fault, Running, bkash, bkash::Bkash, stripe, stripe::Stripe};
 use serde_json::{Value, json};
 
-const PACKAGES: [&str; 2] = ["stripe==16.1.0", "bkash-pgw-tokenized==1.0.0"];
-
 fn run(command: &mut Command) {
     let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}; install python3"));
     assert!(status.success(), "{command:?} failed; install python3 and python3-venv");
+}
+
+/// Runs a script with these packages in an environment of its own.
+async fn python(environment: &str, packages: &[&'static str], script: &str, arguments: Vec<String>) {
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join(environment);
+    let interpreter = venv.join("bin/python");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script);
+    let packages = packages.to_vec();
+    tokio::task::spawn_blocking(move || {
+        if !interpreter.exists() {
+            run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+        }
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(Command::new(&interpreter).args(pip).args(packages));
+        run(Command::new(&interpreter).arg(script).args(arguments));
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn independent_gateway_clients_work_with_the_fakes() {
     let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
     let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
-    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gateway-clients");
-    let python = venv.join("bin/python");
-    let urls = [bkash.url(), stripe.url()];
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients.py");
-    tokio::task::spawn_blocking(move || {
-        if !python.exists() {
-            run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
-        }
-        run(Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            .args(PACKAGES));
-        run(Command::new(&python)
-            .arg(script)
-            .args(urls)
-            .args([bkash::APP_KEY, bkash::APP_SECRET, bkash::USERNAME, bkash::PASSWORD])
-            .args([stripe::SECRET_KEY, stripe::WEBHOOK_SECRET]));
-    })
-    .await
-    .unwrap();
+    let mut arguments = vec![bkash.url(), stripe.url()];
+    let known = [bkash::APP_KEY, bkash::APP_SECRET, bkash::USERNAME, bkash::PASSWORD];
+    arguments.extend(known.into_iter().chain([stripe::SECRET_KEY, stripe::WEBHOOK_SECRET]).map(str::to_owned));
+    python("gateway-clients", &["stripe==16.1.0", "bkash-pgw-tokenized==1.0.0"], "clients.py", arguments).await;
     assert_eq!(bkash.program().books().iter().filter(|entry| entry.taken == 1).count(), 1);
 }
 
