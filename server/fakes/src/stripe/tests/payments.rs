@@ -1,6 +1,7 @@
 //! Payment intents, charges and their fees.
 
 use super::*;
+use crate::{Back, Does, Fake as _};
 
 #[test]
 fn a_payment_intent_and_its_charge_carry_the_metadata_of_the_session_and_the_session_does_not() {
@@ -66,4 +67,16 @@ fn a_charge_costs_a_share_rounded_half_up_and_a_fixed_fee() {
         let row = crate::at(later, || merchant.get(&format!("balance_transactions/{}", row["id"].as_str().unwrap())));
         assert_eq!(row["status"], "available");
     }
+}
+
+#[test]
+fn a_declined_customer_stays_on_the_page_and_another_goes_back() {
+    let merchant = Merchant::new();
+    let session = merchant.session("pay_1", 1_000, "&cancel_url=https://shop.example/no");
+    let visit = |does| merchant.stripe.visit(&format!("https://stripe.example/pay/{session}"), does);
+    let back = |url: &str| Some(Back { method: Method::GET, url: url.into(), form: Form::default() });
+    assert_eq!(visit(Does::HasNoMoney), None);
+    assert_eq!(visit(Does::Cancels), back("https://shop.example/no"));
+    assert_eq!(visit(Does::Pays), back("https://shop.example"));
+    assert_eq!((visit(Does::Cancels), visit(Does::Pays)), (None, None), "the page is closed");
 }
