@@ -10,6 +10,7 @@ use crate::{
     create_payment,
     customer::MAX_CUSTOMER_BYTES,
     validation::{Fields, Invalid},
+    way_to_pay::{self, WayToPay},
     web_url::{web_url, web_url_error},
 };
 
@@ -54,6 +55,8 @@ aliased_resource! {
         is_simulated: bool = "isSimulated",
         /// The available payment methods.
         payment_methods: Vec<PaymentMethod> = "paymentMethods",
+        /// The available ways to pay, the preferred one first. An older server does not send them.
+        ways: Option<Vec<WayToPay>> = "ways" (omitted if None),
         /// Where to send the customer after a successful payment.
         success_url: String = "successUrl",
         /// Where to send the customer otherwise.
@@ -173,7 +176,7 @@ impl Pay {
     pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
         let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
         let method = fields.text("paymentMethod", MAX_TEXT_BYTES);
-        let payment_method = method.and_then(|word| match is_way(&word) {
+        let payment_method = method.and_then(|word| match way_to_pay::is_name(&word) {
             true => Some(PaymentMethod::from(word.as_str())),
             false => {
                 let error = "must be mfs, card, test, or the name of a way to pay";
@@ -211,12 +214,6 @@ impl Pay {
         }
         invalid.or(())
     }
-}
-
-/// Whether a word can name a way to pay: at most 32 small letters, digits and underscores.
-fn is_way(word: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    (1..=32).contains(&word.len()) && word.bytes().all(fits)
 }
 
 /// The parameters of a demo session: a test session in the sandbox that needs no API key.

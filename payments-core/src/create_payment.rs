@@ -8,6 +8,7 @@ use crate::{
     Amount, AmountError, Currency, Customer, Environment, ErrorCode, LineItem, Metadata, MetadataError, Money,
     WithoutSuccessUrl,
     validation::{Fields, Invalid},
+    way_to_pay,
     web_url::{is_localhost, web_url, web_url_error},
 };
 
@@ -67,6 +68,9 @@ pub struct CreatePayment {
     /// The order's lines, which the checkout page and the receipt show; at most 50. They need not add up to the amount.
     #[serde(rename = "lineItems", skip_serializing_if = "Option::is_none")]
     pub line_items: Option<Vec<LineItem>>,
+    /// The ways by which it can be paid, by their names or as `mfs` and `card`; at most 20. Default: all that its currency has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ways: Option<Vec<String>>,
 }
 
 impl CreatePayment {
@@ -87,6 +91,7 @@ impl CreatePayment {
             merchant_transaction_id: None,
             merchant_transaction_id_must_be_unique: false,
             line_items: None,
+            ways: None,
         }
     }
 
@@ -132,6 +137,13 @@ impl CreatePayment {
         self
     }
 
+    /// Sets the ways by which it can be paid, by their names or as `mfs` and `card`.
+    #[must_use]
+    pub fn ways<S: Into<String>>(mut self, ways: impl IntoIterator<Item = S>) -> Self {
+        self.ways = Some(ways.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// Parses and validates a request body. Ignores unknown fields, except misspelt names of known fields.
     ///
     /// # Errors
@@ -151,6 +163,7 @@ impl CreatePayment {
                 .filter(|reference| !reference.is_empty()),
             merchant_transaction_id_must_be_unique: must_be_unique(&mut fields),
             line_items: LineItem::read_all(&mut fields),
+            ways: way_to_pay::read_all(&mut fields),
         };
         // Databases do not index this character.
         let has_reference = params.merchant_transaction_id.as_ref().is_some_and(|reference| !reference.contains('\0'));

@@ -83,6 +83,7 @@ mod transition;
 mod unknown_fields;
 mod validation;
 mod verdict;
+mod way_to_pay;
 mod web_url;
 mod webhook;
 mod webhook_params;
@@ -143,6 +144,7 @@ pub use transition::{Cause, Refusal, transition};
 pub use unknown_fields::UnknownFields;
 pub use validation::{Fields, Invalid, whole_number};
 pub use verdict::Verdict;
+pub use way_to_pay::WayToPay;
 pub use webhook::{
     Delivery, DeliveryError, DeliveryErrorCode, DeliveryStatus, DisabledReason, LoggedAttempt, Retries,
     SignatureScheme, SigningSecret, Subscription, WebhookEndpoint,

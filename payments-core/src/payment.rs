@@ -36,6 +36,8 @@ aliased_resource! {
         description: Option<String> = "description",
         /// The order's lines, if the merchant gave them.
         line_items: Option<Vec<LineItem>> = "lineItems" (omitted if None),
+        /// The ways by which it can be paid, if the merchant named them.
+        ways: Option<Vec<String>> = "ways" (omitted if None),
         /// The URL of the checkout page.
         checkout_url: String = "checkoutUrl" | "checkout_url",
         /// The platform's fee.

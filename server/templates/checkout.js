@@ -14,6 +14,15 @@
       // Later, because a disabled button's value is not submitted.
       setTimeout(() => form.querySelectorAll("button").forEach((button) => (button.disabled = true)));
     });
+    // Hides the fields for which the chosen way does not ask.
+    const show = () => {
+      const way = form.querySelector("[name=paymentMethod]:checked")?.value;
+      for (const field of form.querySelectorAll("[data-ways]")) {
+        field.hidden = Boolean(way) && !field.dataset.ways.split(" ").includes(way);
+      }
+    };
+    form.addEventListener("change", show);
+    show();
     // Restored from the back/forward cache: reload the current state.
     addEventListener("pageshow", (event) => {
       if (event.persisted) again();

@@ -1,11 +1,14 @@
 //! The commands about workspaces, their keys and their apps.
 
-use clap::{ArgGroup, Subcommand};
+use clap::{ArgGroup, Subcommand, builder::PossibleValuesParser};
 use payments_core::{Environment, Timestamp};
 use url::Url;
 
 use super::values::{http_url, one_of, overlap, time};
-use crate::domain::{Colour, Edit, LogoUrl, Permission};
+use crate::{
+    domain::{Colour, Edit, LogoUrl, Permission},
+    gateway::REGISTRY,
+};
 
 #[derive(Debug, Subcommand)]
 pub enum WorkspacesCommand {
@@ -17,6 +20,20 @@ pub enum WorkspacesCommand {
     },
     /// List all workspaces: id, developer, created, name.
     List,
+    /// Choose the ways to pay that a workspace's customers see, in this order. Prints them.
+    Ways {
+        /// The workspace's id or name.
+        #[arg(long, env = "PAYMENTS_WORKSPACE", value_name = "W")]
+        workspace: String,
+        /// The ways. Without any, all that the server has.
+        #[arg(value_parser = PossibleValuesParser::new(ways()))]
+        ways: Vec<String>,
+    },
+}
+
+/// The names of all ways to pay.
+fn ways() -> impl Iterator<Item = &'static str> {
+    REGISTRY.iter().flat_map(|gateway| gateway.ways.iter().map(|way| way.name))
 }
 
 #[derive(Debug, Subcommand)]

@@ -160,6 +160,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
         AdminCommand::Workspaces(Admin { command, .. }) => match command {
             WorkspacesCommand::Create { name } => AdminRequest::CreateWorkspace { name },
             WorkspacesCommand::List => AdminRequest::ListWorkspaces,
+            WorkspacesCommand::Ways { workspace, ways } => AdminRequest::SetWays { workspace, ways },
         },
         AdminCommand::Keys(Admin { command, .. }) => match command {
             KeysCommand::Create { workspace, environment, app, app_only, name, scopes, expires_at } => {
@@ -232,6 +233,8 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
         AdminReply::Coverage { coverage } => books::print_coverage(&coverage, json, &mut out)?,
         reply if json => out.json(&reply)?,
         AdminReply::Workspace { id, .. } => out.line(format_args!("{id}"))?,
+        AdminReply::Ways { ways } if ways.is_empty() => out.line(format_args!("all"))?,
+        AdminReply::Ways { ways } => out.line(format_args!("{}", ways.join(" ")))?,
         AdminReply::Workspaces { workspaces } => {
             let row = |WorkspaceRow { id, developer_id, name, created_at }| {
                 format!("{id} {developer_id} {created_at} {name}")

@@ -152,7 +152,7 @@ impl Gateway for Bkash {
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
         let body = json!({
             "mode": "0011",
-            "payerReference": request.phone.unwrap_or(request.payment.id.as_str()),
+            "payerReference": request.customer.phone.as_deref().unwrap_or(request.payment.id.as_str()),
             "callbackURL": request.return_url,
             "amount": with_two_decimals(request.payment.amount),
             "currency": request.payment.currency.code(),

@@ -1,7 +1,7 @@
 //! The interface of all gateways.
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, PaymentId, RefundId, SimulateOutcome, Timestamp};
+use payments_core::{Amount, Customer, Payment, PaymentId, RefundId, SimulateOutcome, Timestamp};
 use warp::http::HeaderMap;
 
 use super::{
@@ -33,11 +33,9 @@ pub struct AttemptRequest<'o> {
     pub merchant_name: &'o str,
     /// Where the gateway sends the customer back.
     pub return_url: &'o str,
-    /// What is known of the customer: from the payment, or typed at the checkout.
-    pub name: Option<&'o str>,
-    pub email: Option<&'o str>,
-    /// The number of a Bangladeshi mobile phone, in eleven digits.
-    pub phone: Option<&'o str>,
+    /// What is known of the customer: from the payment, or typed at the checkout. The phone number is a Bangladeshi mobile
+    /// number of eleven digits.
+    pub customer: &'o Customer,
     pub expires_at: Timestamp,
     pub now: Timestamp,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use payments_core::{Amount, Currency, PaymentMethod};
+use payments_core::{Amount, Currency, Customer, PaymentMethod};
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -101,6 +101,25 @@ pub struct Parts {
     pub tasks: TaskTracker,
 }
 
+impl CustomerField {
+    /// The field's name in a request to pay.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Name => "customerName",
+            Self::Email => "customerEmail",
+            Self::Phone => "phoneNumber",
+        }
+    }
+
+    pub fn of(self, customer: &Customer) -> Option<&str> {
+        match self {
+            Self::Name => customer.name.as_deref(),
+            Self::Email => customer.email.as_deref(),
+            Self::Phone => customer.phone.as_deref(),
+        }
+    }
+}
+
 impl Declaration {
     pub fn gateway(&self) -> GatewayName {
         // The registry's test reads each name.
@@ -115,6 +134,11 @@ impl Declaration {
 }
 
 impl Way {
+    /// Whether a word names it: its own name, or that of its kind.
+    pub fn is_named(&self, word: &str) -> bool {
+        self.name == word || self.method.as_str() == word
+    }
+
     pub fn limits_in(&self, currency: Currency) -> Option<AmountLimits> {
         self.limits.iter().find(|(it, _)| *it == currency).map(|(_, limits)| *limits)
     }

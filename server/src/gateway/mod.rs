@@ -24,7 +24,9 @@ mod stripe;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::{Amount, Currency, Environment, ErrorCode, Invalid, Payment, PaymentMethod, UnknownCurrency};
+use payments_core::{
+    Amount, CreatePayment, Currency, Environment, ErrorCode, Invalid, Payment, PaymentMethod, UnknownCurrency,
+};
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
@@ -61,9 +63,16 @@ pub static REGISTRY: &[&Declaration] = &[&bkash::DECLARED, &stripe::DECLARED];
 /// The gateway of test payments.
 pub const SANDBOX: GatewayName = GatewayName::of("sandbox");
 
+pub use sandbox::WAY as SANDBOX_WAY;
+
 /// What the gateway of a name declares; `None` for one that moves no money.
 pub fn declared(name: &str) -> Option<&'static Declaration> {
     REGISTRY.iter().copied().find(|it| it.name == name)
+}
+
+/// Whether a word names a way to pay at a gateway of the registry.
+pub fn is_way(word: &str) -> bool {
+    REGISTRY.iter().any(|it| it.ways.iter().any(|way| way.is_named(word)))
 }
 
 /// A gateway's name in messages to people.
@@ -149,10 +158,19 @@ impl Gateways {
         }
     }
 
-    /// The ways to pay a payment: those that take its amount.
-    pub fn ways_of(&self, payment: &Payment) -> Vec<Offer<'_>> {
-        let takes = |offer: &Offer<'_>| payment.is_simulated || offer.way.takes(payment.amount, payment.currency);
-        self.ways(payment.environment, payment.currency).into_iter().filter(takes).collect()
+    /// The ways to pay a payment: those that take its amount, of those that the merchant named for it, and that its workspace
+    /// has, in the workspace's order.
+    pub fn ways_of(&self, payment: &Payment, of_workspace: &[String]) -> Vec<Offer<'_>> {
+        let mut offers = self.ways(payment.environment, payment.currency);
+        if payment.is_simulated {
+            return offers;
+        }
+        offers.retain(|it| it.way.takes(payment.amount, payment.currency));
+        offers.retain(|it| payment.ways.as_ref().is_none_or(|named| named.iter().any(|name| it.way.is_named(name))));
+        let place = |it: &Offer<'_>| of_workspace.iter().position(|name| it.way.name == name);
+        offers.retain(|it| of_workspace.is_empty() || place(it).is_some());
+        offers.sort_by_key(place);
+        offers
     }
 
     /// Refuses an amount that no way to pay takes. Test payments have the limits of live ones, so that an amount that works in
@@ -176,6 +194,28 @@ impl Gateways {
         titles.dedup();
         let error = format!("must be from {least} to {most} in {currency}, the limits of {}", titles.join(" and "));
         Err(Invalid::field("amount", ErrorCode::AmountInvalid, error))
+    }
+
+    /// Refuses names of ways to pay that nothing has, or by which this live payment cannot be paid.
+    pub fn check_ways(
+        &self,
+        named: &[String],
+        params: &CreatePayment,
+        environment: Environment,
+    ) -> Result<(), Invalid> {
+        let refuse = |error: String| Err(Invalid::field("ways", ErrorCode::PaymentMethodInvalid, error));
+        if let Some(unknown) = named.iter().find(|name| !is_way(name) && PaymentMethod::known(name).is_none()) {
+            return refuse(format!("names no way to pay with {unknown}"));
+        }
+        let offers = self.ways(environment, params.currency);
+        let fits = |it: &Offer<'_>| {
+            it.way.takes(params.amount, params.currency) && named.iter().any(|name| it.way.is_named(name))
+        };
+        if environment == Environment::Test || offers.iter().any(fits) {
+            return Ok(());
+        }
+        let names: Vec<_> = offers.iter().map(|it| it.way.name).collect();
+        refuse(format!("must name one that takes this amount in {}, of {}", params.currency, names.join(", ")))
     }
 
     /// The gateway of that name. `None` if this server has no credentials for it.
@@ -206,7 +246,7 @@ impl Gateways {
 /// The way to pay that a customer chose by the name of the way or by the specification's word for its kind. Without a word it
 /// is the first; so it is with `mfs`, the documented default, if no way is of that kind.
 pub fn chosen<'g>(offers: &[Offer<'g>], word: Option<&PaymentMethod>) -> Option<Offer<'g>> {
-    let is_of = |word: &PaymentMethod| offers.iter().find(|it| it.way.name == word.as_str() || it.way.method == *word);
+    let is_of = |word: &PaymentMethod| offers.iter().find(|it| it.way.is_named(word.as_str()));
     let mfs = PaymentMethod::Mfs;
     match word {
         None => is_of(&mfs).or(offers.first()).copied(),

@@ -14,7 +14,7 @@ use crate::domain::GatewayAttempt;
 
 pub(super) struct Sandbox;
 
-pub(super) static WAY: Way = Way {
+pub static WAY: Way = Way {
     name: "test",
     method: PaymentMethod::Test,
     title: ["Test, no money moved", "পরীক্ষামূলক, কোনো টাকা কাটা হয়নি"],

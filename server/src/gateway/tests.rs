@@ -59,6 +59,17 @@ fn the_service_the_routes_the_rules_and_the_store_name_no_gateway() {
 }
 
 #[test]
+fn the_document_names_each_way_to_pay() {
+    let document: serde_json::Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
+    let mut words: Vec<_> = PaymentMethod::KNOWN.iter().map(|method| method.as_str()).collect();
+    words.extend(REGISTRY.iter().flat_map(|gateway| gateway.ways.iter().map(|way| way.name)));
+    let ways = &document["components"]["schemas"]["CreatePayment"]["properties"]["ways"]["items"]["enum"];
+    assert_eq!(*ways, serde_json::json!(words));
+    let pay = &document["components"]["schemas"]["Pay"]["properties"]["paymentMethod"]["enum"];
+    assert_eq!(pay.as_array().unwrap()[..words.len()], *ways.as_array().unwrap());
+}
+
+#[test]
 fn a_customer_chooses_by_the_name_of_a_way_or_by_its_kind() {
     let offers = |ways: &'static [Way]| ways.iter().map(|way| Offer { gateway: &Sandbox, way }).collect::<Vec<_>>();
     static WAYS: [Way; 3] =

@@ -7,15 +7,19 @@
 //! session, so its page shows the target host and waits for a click.
 
 mod document;
+mod fields;
 mod format;
 mod words;
 
 use askama::Template;
-use payments_core::{CheckoutSession, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome};
+use payments_core::{
+    CheckoutSession, ErrorCode, Invalid, MobileNumber, Pay, PaymentMethod, RawStatus, Simulate, SimulateOutcome,
+};
 use warp::{http::StatusCode, reply::Response};
 
 use self::{
     document::{document, notice},
+    fields::{Field, Typed, asked},
     format::{host_of, known_phone, money},
 };
 pub(super) use self::{
@@ -29,7 +33,10 @@ use super::{
     request::Request,
     theme,
 };
-use crate::service::{CheckoutView, Receipt, Service, ServiceError};
+use crate::{
+    gateway::CustomerField,
+    service::{CheckoutView, Receipt, Service, ServiceError},
+};
 
 /// `GET`: shows the page, or redirects.
 pub(super) async fn visit(request: Request) -> Outcome {
@@ -58,11 +65,10 @@ struct Page<'p> {
 
 /// What the page shows in addition to the session's state.
 #[derive(Default)]
-struct Shown<'s> {
+struct Shown {
     status: StatusCode,
     error: Option<Text>,
-    /// The typed phone number, if it is invalid.
-    wrong_phone: Option<&'s str>,
+    typed: Typed,
 }
 
 impl<'p> Page<'p> {
@@ -84,7 +90,7 @@ impl<'p> Page<'p> {
         format!("/checkout/{}?lang={}", self.id, self.language.code())
     }
 
-    async fn show(&self, shown: Shown<'_>) -> Outcome {
+    async fn show(&self, shown: Shown) -> Outcome {
         let checkout = self.service.checkout_view(self.id).await?;
         let session = &checkout.session;
         let view = match session.status {
@@ -115,20 +121,28 @@ impl<'p> Page<'p> {
             Some("cancel") => self.simulate(SimulateOutcome::Cancelled).await,
             Some("leave") => self.service.leave(self.id).await,
             Some("pay") => {
-                let typed = field("phoneNumber").filter(|text| !text.trim().is_empty());
-                let number = typed.as_deref().map(str::parse::<MobileNumber>).transpose();
-                let Ok(number) = number else {
-                    let (status, wrong_phone) = (StatusCode::BAD_REQUEST, typed.as_deref());
-                    return self.show(Shown { status, wrong_phone, error: None }).await;
-                };
+                let given = |it: CustomerField| field(it.name()).filter(|text| !text.trim().is_empty());
+                let phone = given(CustomerField::Phone).map(|text| text.parse::<MobileNumber>()).transpose();
                 let pay = Pay {
-                    payment_method: field("paymentMethod").and_then(|word| Some(PaymentMethod::from(&*word))),
-                    phone_number: number.map(|number| number.as_str().to_owned()),
+                    payment_method: field("paymentMethod").map(|word| PaymentMethod::from(&*word)),
+                    phone_number: phone.as_ref().ok().and_then(Option::as_ref).map(|it| it.as_str().to_owned()),
                     redirect_url: None,
-                    customer_name: field("customerName").filter(|text| !text.trim().is_empty()),
-                    customer_email: field("customerEmail").filter(|text| !text.trim().is_empty()),
+                    customer_name: given(CustomerField::Name),
+                    customer_email: given(CustomerField::Email),
                 };
-                self.service.pay(self.id, &pay).await.map(|_| ())
+                let outcome = match phone {
+                    Ok(_) => self.service.pay(self.id, &pay).await.map(|_| ()),
+                    Err(_) => {
+                        Err(Invalid::field(CustomerField::Phone.name(), ErrorCode::PhoneNumberInvalid, "").into())
+                    }
+                };
+                match outcome {
+                    Err(ServiceError::Invalid(invalid)) => {
+                        let typed = typed(field("paymentMethod"), given, &invalid);
+                        return self.show(Shown { status: StatusCode::BAD_REQUEST, error: None, typed }).await;
+                    }
+                    outcome => outcome,
+                }
             }
             _ => return self.show(Shown::default()).await,
         };
@@ -142,7 +156,7 @@ impl<'p> Page<'p> {
             Err(ServiceError::Gateway(_)) => (StatusCode::SERVICE_UNAVAILABLE, Some(words::NO_ANSWER)),
             Err(error) => return Err(error.into()),
         };
-        self.show(Shown { status, error, wrong_phone: None }).await
+        self.show(Shown { status, error, typed: Typed::default() }).await
     }
 
     async fn simulate(&self, outcome: SimulateOutcome) -> Result<(), ServiceError> {
@@ -163,15 +177,22 @@ impl<'p> Page<'p> {
         self.render(&checkout, view, Shown::default())
     }
 
-    fn render(&self, checkout: &CheckoutView, view: View<'_>, shown: Shown<'_>) -> Outcome {
+    fn render(&self, checkout: &CheckoutView, view: View<'_>, shown: Shown) -> Outcome {
         let CheckoutView { session, brand, return_url, receipt, .. } = checkout;
         let is_finished = matches!(view, View::Paid { .. } | View::Unpaid(_) | View::Refunded);
         let status = shown.status;
+        let known = |field: CustomerField| match field {
+            CustomerField::Name => session.customer_name.clone(),
+            CustomerField::Email => session.customer_email.clone(),
+            CustomerField::Phone => Some(known_phone(session)),
+        };
+        let known = |field| known(field).filter(|text| !text.trim().is_empty());
         let page = CheckoutPage {
             checkout,
             session,
             amount: money(session.amount, session.currency, self.language),
             theme: brand.colour.map(theme::address),
+            fields: asked(&checkout.ways, known, &shown.typed),
             receipt: receipt.as_ref().filter(|_| is_finished),
             view,
             shown,
@@ -184,6 +205,17 @@ impl<'p> Page<'p> {
     }
 }
 
+/// What the customer typed, and the first field that is wrong.
+fn typed(way: Option<String>, given: impl Fn(CustomerField) -> Option<String>, invalid: &Invalid) -> Typed {
+    let fields = [CustomerField::Name, CustomerField::Email, CustomerField::Phone];
+    let faults = invalid.fields();
+    let fault = fields.into_iter().find_map(|field| {
+        let fault = faults.iter().find(|fault| fault.field == field.name())?;
+        Some((field, if fault.code == ErrorCode::PhoneNumberInvalid { words::WRONG_PHONE } else { words::NEEDED }))
+    });
+    Typed { way, values: fields.into_iter().filter_map(|it| Some((it, given(it)?))).collect(), fault }
+}
+
 #[derive(Template)]
 #[template(path = "checkout.html")]
 struct CheckoutPage<'s> {
@@ -193,11 +225,19 @@ struct CheckoutPage<'s> {
     theme: Option<String>,
     receipt: Option<&'s Receipt>,
     view: View<'s>,
-    shown: Shown<'s>,
+    shown: Shown,
+    fields: Vec<Field>,
     /// The shop's host, if the page shows it.
     next_host: Option<String>,
     here: String,
     language: Language,
+}
+
+impl CheckoutPage<'_> {
+    /// Whether a way to pay is chosen: as the customer did before, or else the first.
+    fn is_chosen(&self, way: &str, is_first: bool) -> bool {
+        self.shown.typed.way.as_ref().map_or(is_first, |chosen| chosen == way)
+    }
 }
 
 enum View<'v> {

@@ -35,6 +35,8 @@ const MAX_TEXT_BYTES: usize = 500;
 pub enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
     CreateWorkspace { name: String },
+    /// Sets the ways to pay that a workspace's customers see.
+    SetWays { workspace: String, ways: Vec<String> },
     /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything. Older servers know only
     /// `create_key` and `create_limited_key`, and would ignore limits that they do not know. The new verb makes them refuse.
     #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
@@ -127,45 +129,94 @@ impl AdminRequest {
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum AdminReply {
     /// The created workspace.
-    Workspace { id: String, developer_id: String, name: String },
+    Workspace {
+        id: String,
+        developer_id: String,
+        name: String,
+    },
+    Ways {
+        ways: Vec<String>,
+    },
     /// The created key. The server shows it once and does not store it.
-    Key { key: String },
+    Key {
+        key: String,
+    },
     /// All workspaces.
-    Workspaces { workspaces: Vec<WorkspaceRow> },
+    Workspaces {
+        workspaces: Vec<WorkspaceRow>,
+    },
     /// The developer apps.
-    Apps { apps: Vec<AppRow> },
+    Apps {
+        apps: Vec<AppRow>,
+    },
     /// The API keys.
-    Keys { keys: Vec<KeyRow> },
+    Keys {
+        keys: Vec<KeyRow>,
+    },
     /// The revoked key.
-    Revoked { id: String, revoked_at: Timestamp },
+    Revoked {
+        id: String,
+        revoked_at: Timestamp,
+    },
     /// The refunds that need manual settlement.
-    Refunds { refunds: Vec<RefundRow> },
+    Refunds {
+        refunds: Vec<RefundRow>,
+    },
     /// The payment whose refund a person settled.
-    Settled { payment: PaymentId, refund: RefundId, reference: String, settled_at: Timestamp },
+    Settled {
+        payment: PaymentId,
+        refund: RefundId,
+        reference: String,
+        settled_at: Timestamp,
+    },
     /// The disputes that are not decided.
-    Disputes { disputes: Vec<DisputeRow> },
+    Disputes {
+        disputes: Vec<DisputeRow>,
+    },
     /// The dispute after a command.
-    Dispute { dispute: Box<DisputeRow> },
+    Dispute {
+        dispute: Box<DisputeRow>,
+    },
     /// Settlements.
-    Settlements { settlements: SettlementReply },
+    Settlements {
+        settlements: SettlementReply,
+    },
     /// Payouts.
-    Payouts { payouts: PayoutReply },
+    Payouts {
+        payouts: PayoutReply,
+    },
     /// The recorded change.
-    Booked { booked: BooksRow },
+    Booked {
+        booked: BooksRow,
+    },
     /// What covers the merchants' money.
-    Coverage { coverage: CoverageReply },
+    Coverage {
+        coverage: CoverageReply,
+    },
     /// The delivery that was resent, and the new delivery.
-    Resent { resent: String, delivery: DeliveryId },
+    Resent {
+        resent: String,
+        delivery: DeliveryId,
+    },
     /// How many deliveries were resent.
-    Recovered { recovered: u32 },
+    Recovered {
+        recovered: u32,
+    },
     /// The payments that need manual review.
-    Reviews { reviews: Vec<ReviewRow> },
+    Reviews {
+        reviews: Vec<ReviewRow>,
+    },
     /// The payment whose discrepancy was resolved, and its internal status now.
-    Resolved { resolved: String, raw_status: RawStatus },
+    Resolved {
+        resolved: String,
+        raw_status: RawStatus,
+    },
     /// The backup.
     BackedUp(BackedUp),
     /// Until when the mobile-money gateway's token is valid.
-    GatewayToken { gateway_token_until: Timestamp },
+    GatewayToken {
+        gateway_token_until: Timestamp,
+    },
     /// The created or changed app.
     App {
         app_id: String,
@@ -174,7 +225,9 @@ pub enum AdminReply {
         brand: Brand,
     },
     /// Why the command failed, and what to do.
-    Error { error: String },
+    Error {
+        error: String,
+    },
 }
 
 /// A row of `keys list`.
@@ -222,6 +275,9 @@ impl Directory {
     async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply, CommandError> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
+            AdminRequest::SetWays { workspace, ways } => {
+                AdminReply::Ways { ways: self.set_ways(&workspace, ways).await? }
+            }
             AdminRequest::CreateKey { workspace, environment, app, only_its_app, name, scopes, expires_at } => {
                 let name = name.as_deref().map(|name| named("name", name).map(str::to_owned)).transpose()?;
                 let permissions = (!scopes.is_empty()).then_some(scopes);

@@ -2,13 +2,13 @@
 
 use payments_core::{
     Amount, Cause, CheckoutSession, DemoCheckout, DemoSession, EventKind, Payment, PaymentId, PaymentMethod, RawStatus,
-    Simulate, Simulation, Timestamp, aliased::UnknownFields,
+    Simulate, Simulation, Timestamp, WayToPay, aliased::UnknownFields,
 };
 
 use super::{Result, Service, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{Brand, Endpoint, Scope, owner_of},
-    gateway::Way,
+    gateway::{self, Declaration, Way, Words},
     store::{Change, StoreError, Write},
 };
 
@@ -34,16 +34,40 @@ pub struct CheckoutView {
 /// What the page shows only if the payment is paid.
 pub struct Receipt {
     pub paid_at: Timestamp,
-    pub method: Option<PaymentMethod>,
+    /// The way by which it was paid, in English and Bangla.
+    pub way: Option<Words>,
     /// The sum of all refunds and the time of the last one.
     pub refunded: Option<(Amount, Timestamp)>,
 }
 
 impl Receipt {
-    fn of(payment: &Payment) -> Option<Self> {
+    fn of(payment: &Payment, gateway: Option<&Declaration>) -> Option<Self> {
         let last = payment.refunds.iter().rfind(|refund| refund.stands());
         let refunded = last.map(|last| (payment.amount_refunded(), last.created_at));
-        Some(Self { paid_at: payment.paid_at?, method: payment.payment_method.clone(), refunded })
+        let mut of_gateway = gateway.map_or(&[][..], |gateway| gateway.ways).iter();
+        let of_gateway = of_gateway.find(|way| payment.payment_method.as_ref() == Some(&way.method));
+        let way = of_gateway.map(|way| way.title).or_else(|| kind_of_way(payment.payment_method.as_ref()?));
+        Some(Self { paid_at: payment.paid_at?, way, refunded })
+    }
+}
+
+/// A kind of ways to pay, for a payment that a person recorded or that the simulator paid.
+fn kind_of_way(method: &PaymentMethod) -> Option<Words> {
+    match method {
+        PaymentMethod::Mfs => Some(["Mobile money", "মোবাইল ব্যাংকিং"]),
+        PaymentMethod::Card => Some(["Card", "কার্ড"]),
+        PaymentMethod::Test => Some(gateway::SANDBOX_WAY.title),
+        _ => None,
+    }
+}
+
+fn way_to_pay(way: &Way) -> WayToPay {
+    let [title, _] = way.title;
+    WayToPay {
+        name: way.name.to_owned(),
+        method: way.method.clone(),
+        title: title.to_owned(),
+        unknown: UnknownFields::default(),
     }
 }
 
@@ -54,16 +78,23 @@ impl Service {
         let has_expired = self.expired(&session, now).is_some();
         let is_processing = session.payment.raw_status == RawStatus::Processing && session.expires_at > now;
         let return_url = session.return_url();
+        let paid_at = session.attempt.as_ref().map(|attempt| attempt.gateway);
         let attempt = session.attempt.filter(|_| is_processing);
         let millis_left = session.expires_at.as_millis() - now.as_millis();
         let seconds_left = (millis_left > 0).then_some((millis_left + 999) / 1000);
         let payment = session.payment;
-        let ways: Vec<_> = self.gateways.ways_of(&payment).iter().map(|offer| offer.way).collect();
-        let mut payment_methods: Vec<_> = ways.iter().map(|way| way.method.clone()).collect();
-        payment_methods.dedup();
-        let receipt = Receipt::of(&payment);
-        let order = Some(payment.merchant_transaction_id).filter(|reference| *reference != payment.id.as_str());
+        let gateway = paid_at.as_ref().and_then(|gateway| gateway::declared(gateway.as_str()));
+        let receipt = Receipt::of(&payment, gateway);
         let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
+        let of_workspace = workspace.as_ref().map_or(&[][..], |workspace| &workspace.ways);
+        let ways: Vec<_> = self.gateways.ways_of(&payment, of_workspace).iter().map(|offer| offer.way).collect();
+        let mut payment_methods: Vec<PaymentMethod> = Vec::new();
+        for way in &ways {
+            if !payment_methods.contains(&way.method) {
+                payment_methods.push(way.method.clone());
+            }
+        }
+        let order = Some(payment.merchant_transaction_id).filter(|reference| *reference != payment.id.as_str());
         let app = match &payment.app_id {
             Some(id) => self.directory.store.app(&owner_of(&payment.developer_id), id).await?,
             None => None,
@@ -90,6 +121,7 @@ impl Service {
             website_url: None,
             is_simulated: payment.is_simulated,
             payment_methods,
+            ways: Some(ways.iter().map(|way| way_to_pay(way)).collect()),
             success_url: payment.success_url,
             cancel_url: payment.cancel_url,
             expires_at: session.expires_at,

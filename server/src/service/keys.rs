@@ -92,6 +92,7 @@ impl Directory {
             status: "active".into(),
             created_at: now,
             resets: 0,
+            ways: Vec::new(),
         }
     }
 

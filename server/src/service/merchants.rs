@@ -3,8 +3,12 @@
 use payments_core::{AppId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Result, operator_text::invalid};
-use crate::domain::{Brand, Workspace};
+use super::{Directory, Result, operator_text::invalid, retry_on_conflict};
+use crate::{
+    domain::{Brand, Workspace},
+    gateway::REGISTRY,
+    store::{Change, Write},
+};
 
 /// A row of `workspaces list`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,6 +62,22 @@ impl Directory {
             }));
         }
         Ok(rows)
+    }
+
+    /// Sets the ways to pay that a workspace's customers see, in this order.
+    pub(super) async fn set_ways(&self, workspace: &str, ways: Vec<String>) -> Result<Vec<String>> {
+        let is_known = |way: &String| REGISTRY.iter().any(|it| it.ways.iter().any(|known| known.name == way));
+        if let Some(unknown) = ways.iter().find(|way| !is_known(way)) {
+            return Err(invalid(format!("no way to pay has the name {unknown}")));
+        }
+        retry_on_conflict(|| async {
+            let mut workspace = self.named_workspace(workspace).await?;
+            workspace.version += 1;
+            workspace.ways.clone_from(&ways);
+            self.commit(Change::of(Write::Workspace(workspace))).await?;
+            Ok(ways.clone())
+        })
+        .await
     }
 
     /// A workspace that the operator names by its id, or by its name if no other has it.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Cause, ErrorCode, Invalid, MobileNumber, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refusal, Simulate,
-    Simulation, redirect_target,
+    Cause, Customer, ErrorCode, Invalid, MobileNumber, Pay, Payment, PaymentId, PaymentMethod, RawStatus, Refusal,
+    Simulate, Simulation, redirect_target,
 };
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayAttempt, Session, owner_of},
-    gateway::{AttemptRequest, BeginOutcome, GatewayError, Offer, Return, chosen},
+    gateway::{AttemptRequest, BeginOutcome, GatewayError, Offer, Return, chosen, is_way},
 };
 
 /// Where the customer goes to pay.
@@ -55,7 +55,10 @@ impl Service {
             if session.needs_manual_review() {
                 return Err(Refusal::State { from: payment.raw_status.clone(), to: RawStatus::Processing }.into());
             }
-            let offer = self.offer(payment, pay.payment_method.as_ref())?;
+            let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
+            let ways = workspace.as_ref().map_or(&[][..], |workspace| &workspace.ways);
+            let offers = self.gateways.ways_of(payment, ways);
+            let offer = chosen_of(&offers, payment, pay)?;
             if !payment.is_simulated {
                 // Refuse before calling the gateway.
                 let status = self.expired(&session, now).map_or(&payment.raw_status, |_| &RawStatus::Expired);
@@ -65,7 +68,8 @@ impl Service {
                     &Cause::SentToGateway(offer.way.method.clone()),
                 )?;
             }
-            self.pay_at(offer, &session, pay).await
+            let merchant = workspace.as_ref().map_or("", |workspace| &workspace.name);
+            self.pay_at(offer, &session, merchant, pay).await
         })
         .await
     }
@@ -80,10 +84,11 @@ impl Service {
         if !begins(&session) {
             return Ok(None);
         }
-        let Some(offer) = self.gateways.ways_of(&session.payment).first().copied() else { return Ok(None) };
+        let ways = self.gateways.ways(session.payment.environment, session.payment.currency);
+        let Some(first) = ways.first() else { return Ok(None) };
         let turn = timeout(self.settings.gateway_timeout, self.turns.take(&session.payment.id, For::Attempt)).await;
         // Another request has waited for the gateway all that time.
-        let mut turn = turn.map_err(|_| GatewayError::CircuitOpen { gateway: offer.gateway.name() })?;
+        let mut turn = turn.map_err(|_| GatewayError::CircuitOpen { gateway: first.gateway.name() })?;
         if let Some(turn) = &mut turn
             && begins(&self.session(id).await?)
         {
@@ -112,43 +117,36 @@ impl Service {
         Ok(is_paid.then(|| session.return_url()))
     }
 
-    /// The way to pay that the customer chose.
-    fn offer(&self, payment: &Payment, word: Option<&PaymentMethod>) -> Result<Offer<'_>> {
-        let offers = self.gateways.ways_of(payment);
-        if offers.is_empty() {
-            return Err(ServiceError::NoGateway(payment.currency));
-        }
-        // The simulator takes every word of the specification.
-        let is_known = |word: &PaymentMethod| PaymentMethod::known(word.as_str()).is_some();
-        let word = word.filter(|word| !(payment.is_simulated && is_known(word)));
-        chosen(&offers, word).ok_or_else(|| {
-            let mut words: Vec<_> = offers.iter().flat_map(|it| [it.way.method.as_str(), it.way.name]).collect();
-            words.dedup();
-            let error = match payment.is_simulated {
-                true => "must be one of mfs, card, test".to_owned(),
-                false => format!("must be {} for a live payment in {}", words.join(" or "), payment.currency),
-            };
-            Invalid::field("paymentMethod", ErrorCode::PaymentMethodInvalid, error).into()
-        })
-    }
-
-    async fn pay_at(&self, Offer { gateway, way }: Offer<'_>, session: &Session, pay: &Pay) -> Result<Paying> {
+    async fn pay_at(
+        &self,
+        Offer { gateway, way }: Offer<'_>,
+        session: &Session,
+        merchant_name: &str,
+        pay: &Pay,
+    ) -> Result<Paying> {
         let payment = &session.payment;
         let now = self.ambient.now();
-        let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let invoice = gateway.declared().reference.make(&payment.id, &*self.ambient);
         let (base_url, name) = (&self.settings.base_url, gateway.declared().name);
-        let typed = pay.phone_number.as_deref().or(payment.customer.phone.as_deref());
-        let phone = typed.and_then(|text| text.parse::<MobileNumber>().ok());
+        let customer = known_customer(payment, pay);
+        let missing = way.asks.iter().filter(|ask| ask.is_required && ask.field.of(&customer).is_none());
+        let mut invalid = Invalid::default();
+        for ask in missing.filter(|_| !payment.is_simulated) {
+            invalid.add(
+                ask.field.name(),
+                ErrorCode::FieldMissing,
+                format_args!("must be given to pay by {}", way.name),
+                (),
+            );
+        }
+        invalid.or(())?;
         let order = AttemptRequest {
             payment,
             way,
             invoice: &invoice,
-            merchant_name: workspace.as_ref().map_or("", |workspace| &workspace.name),
+            merchant_name,
             return_url: &format!("{base_url}/gateways/{name}/return/{}", payment.id),
-            name: payment.customer.name.as_deref().or(pay.customer_name.as_deref()),
-            email: payment.customer.email.as_deref().or(pay.customer_email.as_deref()),
-            phone: phone.as_ref().map(MobileNumber::as_str),
+            customer: &customer,
             expires_at: session.expires_at,
             now,
         };
@@ -182,5 +180,39 @@ impl Service {
                 Ok(Paying::Gateway { redirect_url: customer_url })
             }
         }
+    }
+}
+
+/// The way to pay that the customer chose.
+fn chosen_of<'g>(offers: &[Offer<'g>], payment: &Payment, pay: &Pay) -> Result<Offer<'g>> {
+    if offers.is_empty() {
+        return Err(ServiceError::NoGateway(payment.currency));
+    }
+    // The simulator takes every word that a live payment may take.
+    let is_known = |word: &PaymentMethod| PaymentMethod::known(word.as_str()).is_some() || is_way(word.as_str());
+    let word = pay.payment_method.as_ref().filter(|word| !(payment.is_simulated && is_known(word)));
+    chosen(offers, word).ok_or_else(|| {
+        let mut words: Vec<_> = offers.iter().flat_map(|it| [it.way.method.as_str(), it.way.name]).collect();
+        words.dedup();
+        let error = match payment.is_simulated {
+            true => "must be one of mfs, card, test".to_owned(),
+            false => format!("must be {} for a live payment in {}", words.join(" or "), payment.currency),
+        };
+        Invalid::field("paymentMethod", ErrorCode::PaymentMethodInvalid, error).into()
+    })
+}
+
+/// What is known of the customer: from the payment, or else typed at the checkout. The typed number takes precedence: it is
+/// that of the wallet.
+fn known_customer(payment: &Payment, pay: &Pay) -> Customer {
+    let or = |known: &Option<String>, typed: &Option<String>| {
+        known.clone().filter(|text| !text.trim().is_empty()).or_else(|| typed.clone())
+    };
+    let phone = or(&pay.phone_number, &payment.customer.phone).and_then(|text| text.parse::<MobileNumber>().ok());
+    Customer {
+        name: or(&payment.customer.name, &pay.customer_name),
+        email: or(&payment.customer.email, &pay.customer_email),
+        phone: phone.map(|number| number.as_str().to_owned()),
+        ..Customer::default()
     }
 }

@@ -25,6 +25,9 @@ impl Service {
         if self.gateways.ways(caller.scope.environment, params.currency).is_empty() {
             return Err(ServiceError::NoGateway(params.currency));
         }
+        if let Some(named) = &params.ways {
+            self.gateways.check_ways(named, &params, caller.scope.environment)?;
+        }
         let reference =
             params.merchant_transaction_id.as_ref().filter(|_| params.merchant_transaction_id_must_be_unique);
         let unique = match reference {

@@ -1,20 +1,15 @@
 //! Texts of the checkout page that code chooses or that appear more than once. All others are in the template.
 
-use payments_core::PaymentMethod;
-
 pub(super) use crate::http::language::OTHER_LANGUAGE;
 use crate::http::language::Text;
 
 pub(super) const AMOUNT: Text = ["Amount", "পরিমাণ"];
 pub(super) const ORDER: Text = ["Order", "অর্ডার"];
-pub(super) const MOBILE_MONEY: Text = ["Mobile money", "মোবাইল ব্যাংকিং"];
-pub(super) const CARD: Text = ["Card", "কার্ড"];
 pub(super) const TRY_AGAIN: Text =
     ["The payment did not go through. You can try again.", "পেমেন্টটি সম্পন্ন হয়নি। আবার চেষ্টা করতে পারেন।"];
 pub(super) const BACK_TO: Text = ["Back to", "ফিরে যান:"];
 pub(super) const PROGRESS: Text = ["One moment, please. Do not close this page.", "একটু অপেক্ষা করুন। এই পাতা বন্ধ করবেন না।"];
 pub(super) const PAID: Text = ["Paid", "পরিশোধ হয়েছে"];
-pub(super) const TEST: Text = ["Test, no money moved", "পরীক্ষামূলক, কোনো টাকা কাটা হয়নি"];
 pub(super) const DHAKA: Text = ["Dhaka time", "ঢাকার সময়"];
 pub(super) const FAILED: Text = ["The payment failed", "পেমেন্ট ব্যর্থ হয়েছে"];
 pub(super) const CANCELLED: Text = ["You cancelled this payment", "আপনি এই পেমেন্ট বাতিল করেছেন"];
@@ -49,13 +44,11 @@ pub(super) const TROUBLE_NOTE: Text = [
     "If you have paid, do not pay again. Please reload the page in a moment.",
     "টাকা দিয়ে থাকলে আবার দেবেন না। একটু পরে পাতাটি আবার খুলুন।",
 ];
-
-/// The name of a payment method, unless a later version added the method.
-pub(super) fn method(method: &PaymentMethod) -> Option<Text> {
-    match method {
-        PaymentMethod::Mfs => Some(MOBILE_MONEY),
-        PaymentMethod::Card => Some(CARD),
-        PaymentMethod::Test => Some(TEST),
-        _ => None,
-    }
-}
+pub(super) const YOUR_PHONE: Text = ["Your mobile number", "আপনার মোবাইল নম্বর"];
+pub(super) const YOUR_NAME: Text = ["Your name", "আপনার নাম"];
+pub(super) const YOUR_EMAIL: Text = ["Your e-mail address", "আপনার ই-মেইল"];
+pub(super) const WRONG_PHONE: Text = [
+    "Enter a Bangladeshi mobile number: 11 digits that start with 013 to 019.",
+    "এটি বাংলাদেশের মোবাইল নম্বর নয়। নম্বরটি ১১ সংখ্যার এবং 013 থেকে 019 দিয়ে শুরু হয়।",
+];
+pub(super) const NEEDED: Text = ["This way to pay needs it.", "এই পদ্ধতিতে পরিশোধ করতে এটি লাগবে।"];

@@ -61,6 +61,7 @@ impl Place {
             status: "active".into(),
             created_at: at(0),
             resets: 0,
+            ways: Vec::new(),
         }
     }
 

@@ -48,6 +48,9 @@ pub struct Workspace {
     /// How often its sandbox was emptied.
     #[serde(default, skip_serializing_if = "is_first")]
     pub resets: u64,
+    /// The ways to pay that its customers see, in this order. Without any, all of the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<String>,
 }
 
 impl Workspace {

@@ -42,6 +42,7 @@ pub(super) fn workspace(version: u64) -> Workspace {
         status: "active".into(),
         created_at: at(0),
         resets: 0,
+        ways: Vec::new(),
     }
 }
 
