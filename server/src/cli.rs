@@ -5,6 +5,7 @@ mod developer;
 mod disputes;
 mod error;
 mod export;
+mod gateways;
 mod merchants;
 mod payouts;
 mod serve;
@@ -33,6 +34,7 @@ pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub use disputes::{DisputeMoveArgs, DisputesCommand};
 pub use error::CommandError;
 pub use export::{ExportArgs, ExportFormat, ExportedRecords};
+pub use gateways::GatewaysCommand;
 pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub use payouts::{PayoutArgs, PayoutsCommand, ReasonArgs};
 pub use serve::{LogFormat, ServeArgs};
@@ -157,6 +159,8 @@ pub enum AdminCommand {
     Reviews(Admin<ReviewsCommand>),
     /// Record changes of the platform's own accounts: money paid in, bank charges, fees taken.
     Books(Admin<BooksCommand>),
+    /// List gateways, and pause one.
+    Gateways(Admin<GatewaysCommand>),
     /// Print what merchants are owed, and what bank and gateways hold to cover it, now or when a day had ended. Exits with 1 if
     /// they do not cover it.
     Coverage(CoverageArgs),
@@ -180,6 +184,7 @@ impl AdminCommand {
             | Self::Deliveries(Admin { args, .. })
             | Self::Reviews(Admin { args, .. })
             | Self::Books(Admin { args, .. })
+            | Self::Gateways(Admin { args, .. })
             | Self::Coverage(CoverageArgs { args, .. })
             | Self::Backup { args, .. } => args,
         }

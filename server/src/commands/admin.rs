@@ -10,7 +10,7 @@ use crate::{
     ambient::{Ambient, OperatingSystem},
     cli::{
         Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, CoverageArgs, DeliveriesCommand, DisputeMoveArgs,
-        DisputesCommand, KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
+        DisputesCommand, GatewaysCommand, KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
     },
     commands::{admin_socket, books, no_store::no_store_in},
     domain::Brand,
@@ -20,8 +20,8 @@ use crate::{
         terminal::{self, Output, cell},
     },
     service::{
-        AdminReply, AdminRequest, AppRow, BooksRow, Directory, DisputeRequest, DisputeRow, KeyRow, RefundRow,
-        ReviewRow, WorkspaceRow,
+        AdminReply, AdminRequest, AppRow, BooksRow, Directory, DisputeRequest, DisputeRow, GatewayRow, KeyRow,
+        RefundRow, ReviewRow, WorkspaceRow,
     },
     store::{
         BackedUp, Location, Store,
@@ -218,9 +218,28 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             }
         },
         AdminCommand::Books(Admin { command, .. }) => AdminRequest::Books(books::request(command)),
+        AdminCommand::Gateways(Admin { command, .. }) => match command {
+            GatewaysCommand::List => AdminRequest::ListGateways,
+            GatewaysCommand::Disable { gateway, until } => AdminRequest::PauseGateway { gateway, until: Some(until) },
+            GatewaysCommand::Enable { gateway } => AdminRequest::PauseGateway { gateway, until: None },
+        },
         AdminCommand::Coverage(CoverageArgs { date, .. }) => AdminRequest::Coverage { day: date },
         AdminCommand::Backup { directory, .. } => AdminRequest::BackUp { directory: absolute(directory)? },
     })
+}
+
+fn print_gateway(row: &GatewayRow, out: &mut Output) -> Result<(), CommandError> {
+    let ways = row.ways.join(",");
+    let health = match &row.health {
+        None => "not configured here".to_owned(),
+        Some(it) => {
+            let held_back = if it.is_held_back { ", held back" } else { "" };
+            format!("{} of {} calls answered in the last hour{held_back}", it.answered, it.answered + it.unanswered)
+        }
+    };
+    let paused = row.paused_until.map(|until| format!("; paused until {until}")).unwrap_or_default();
+    out.line(format_args!("{} {ways} {health}{paused}", row.gateway))?;
+    Ok(())
 }
 
 /// Prints a reply. If nobody reads it, that is a failure only for a key, which cannot be shown again.
@@ -272,6 +291,8 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
                 "{dispute} of {payment}: {amount} {currency}, {status}, {withdrawn} withdrawn, {reinstated} reinstated"
             ))?;
         }
+        AdminReply::Gateways { gateways } => gateways.iter().try_for_each(|row| print_gateway(row, &mut out))?,
+        AdminReply::GatewayPaused { gateway, until } => out.line(format_args!("{gateway} {until}"))?,
         AdminReply::Booked { booked } => {
             let BooksRow { change, amount, currency, reference, recorded_at, .. } = booked;
             let (change, reference) = (change.as_str(), cell(&reference));

@@ -279,7 +279,7 @@ mod tests {
         let calls = crate::metrics::Metrics::new().gateways;
         let http = reqwest::Client::new();
         let transport = Box::new(crate::gateway::call::Network(http.clone()));
-        let client = GatewayClient::by(&DECLARED, http, transport, calls);
+        let client = GatewayClient::by(&DECLARED, http, transport, Arc::default(), calls);
         read(&client, json.as_bytes())
     }
 

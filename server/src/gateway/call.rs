@@ -1,6 +1,6 @@
 //! The HTTP client of one gateway. It limits each request's time and each response's size.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::{
     answer::Rejection,
-    circuit::Circuit,
     declaration::Declaration,
     error::GatewayError,
+    health::Health,
     proxy::{self, GatewayProxy},
 };
 use crate::{metrics::GatewayCalls, trace};
@@ -75,7 +75,7 @@ pub(super) struct GatewayClient {
     /// Builds the requests.
     pub(super) http: Client,
     transport: Box<dyn Transport>,
-    circuit: Circuit,
+    health: Arc<Health>,
     calls: GatewayCalls,
 }
 
@@ -101,34 +101,34 @@ impl GatewayClient {
         declared: &'static Declaration,
         http: Client,
         transport: Box<dyn Transport>,
+        health: Arc<Health>,
         calls: GatewayCalls,
     ) -> Self {
-        Self { declared, http, transport, circuit: Circuit::default(), calls }
+        Self { declared, http, transport, health, calls }
     }
 
     /// Sends a request and reads its response. A server error is [`GatewayError::Unanswered`]: the effect is unknown.
     /// Logs `what`, the name of the call, but no header and no body.
     pub(super) async fn call(&self, what: &'static str, request: RequestBuilder) -> Result<Response, GatewayError> {
-        if !self.circuit.may_call(Instant::now()) {
+        if !self.health.circuit.may_call(Instant::now()) {
             return Err(GatewayError::CircuitOpen { gateway: self.declared.gateway() });
         }
         let started = Instant::now();
         let outcome = trace::gateway_call(self.declared.name, what, self.send(request)).await;
         let (gateway, took) = (self.declared.name, started.elapsed());
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.health.called(outcome.is_ok(), Instant::now());
         match &outcome {
             Ok(response) => {
-                self.circuit.answered();
                 tracing::info!(gateway, what, status = response.status.as_u16(), millis, "gateway answered");
             }
             Err(error) => {
-                self.circuit.unanswered(Instant::now());
-                let held_back = self.circuit.is_open();
+                let held_back = self.health.is_held_back();
                 tracing::warn!(gateway, what, %error, millis, held_back, "gateway gave no usable response");
             }
         }
         self.calls.called(gateway, what, outcome.is_ok(), took);
-        self.calls.held_back(gateway, self.circuit.is_open());
+        self.calls.held_back(gateway, self.health.is_held_back());
         outcome
     }
 

@@ -1,5 +1,7 @@
 //! Why a gateway request failed.
 
+use payments_core::Timestamp;
+
 use super::title;
 use crate::domain::GatewayName;
 
@@ -17,6 +19,9 @@ pub enum GatewayError {
     /// The request was not sent, because recent ones got no response.
     #[error("{gateway} is not responding; retry in a few seconds", gateway = title(*gateway))]
     CircuitOpen { gateway: GatewayName },
+    /// The operator has paused the gateway.
+    #[error("payments by {gateway} are paused until {until}; try again then", gateway = title(*gateway))]
+    Paused { gateway: GatewayName, until: Timestamp },
 }
 
 impl GatewayError {
@@ -24,7 +29,7 @@ impl GatewayError {
     pub(super) fn was_sent(&self) -> bool {
         match self {
             Self::Unanswered { was_sent, .. } => *was_sent,
-            Self::CircuitOpen { .. } => false,
+            Self::CircuitOpen { .. } | Self::Paused { .. } => false,
         }
     }
 }

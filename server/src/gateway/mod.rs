@@ -13,6 +13,7 @@ mod circuit;
 mod contract;
 mod declaration;
 mod error;
+mod health;
 mod notice;
 mod probe;
 mod proxy;
@@ -32,6 +33,7 @@ use tokio_util::task::TaskTracker;
 
 use self::{
     call::{GatewayClient, Network},
+    health::Health,
     sandbox::Sandbox,
 };
 use crate::{
@@ -91,8 +93,8 @@ pub struct Offer<'g> {
     pub way: &'static Way,
 }
 
-/// The configured gateways, in the order of the registry.
-pub struct Gateways(Vec<Box<dyn Gateway>>);
+/// The configured gateways and their health, in the order of the registry.
+pub struct Gateways(Vec<(Box<dyn Gateway>, Arc<Health>)>);
 
 impl Gateways {
     /// The gateways with credentials. A call may take `timeout`.
@@ -125,13 +127,16 @@ impl Gateways {
         tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
         let make = |(declared, settings): (&'static Declaration, &settings::Settings)| {
-            (declared.make)(declaration::Parts {
+            let health = Arc::<Health>::default();
+            let transport = transport(declared.name);
+            let gateway = (declared.make)(declaration::Parts {
                 settings: settings.clone(),
-                client: GatewayClient::by(declared, http.clone(), transport(declared.name), calls.clone()),
+                client: GatewayClient::by(declared, http.clone(), transport, Arc::clone(&health), calls.clone()),
                 store: Arc::clone(store),
                 ambient: Arc::clone(ambient),
                 tasks: tasks.clone(),
-            })
+            })?;
+            Ok((gateway, health))
         };
         credentials.configured().map(make).collect::<Result<_, _>>().map(Self)
     }
@@ -142,7 +147,12 @@ impl Gateways {
     }
 
     pub fn each(&self) -> impl Iterator<Item = &dyn Gateway> {
-        self.0.iter().map(|it| &**it)
+        self.0.iter().map(|(gateway, _)| &**gateway)
+    }
+
+    /// Each gateway with its health.
+    pub fn with_health(&self) -> impl Iterator<Item = (&'static Declaration, &Health)> {
+        self.0.iter().map(|(gateway, health)| (gateway.declared(), &**health))
     }
 
     /// The ways to pay in this environment and currency, the preferred one first.

@@ -11,6 +11,7 @@ use super::{
     books::{BooksRequest, BooksRow},
     coverage::CoverageReply,
     disputes::{DisputeRequest, DisputeRow},
+    gateway_pauses::GatewayRow,
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     merchants::{AppRow, WorkspaceRow},
@@ -21,7 +22,10 @@ use super::{
 };
 use crate::{
     cli::CommandError,
-    domain::{ApiKey, Brand, Colour, Edit, GatewayName, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
+    domain::{
+        ApiKey, Brand, Colour, Edit, GatewayName, GatewayPause, KeyHash, LogoUrl, ManualSettlement, Permission,
+        unused_slug,
+    },
     gateway::{self, Gateways},
     store::{BackedUp, Change, Write},
 };
@@ -34,9 +38,14 @@ const MAX_TEXT_BYTES: usize = 500;
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
-    CreateWorkspace { name: String },
+    CreateWorkspace {
+        name: String,
+    },
     /// Sets the ways to pay that a workspace's customers see.
-    SetWays { workspace: String, ways: Vec<String> },
+    SetWays {
+        workspace: String,
+        ways: Vec<String>,
+    },
     /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything. Older servers know only
     /// `create_key` and `create_limited_key`, and would ignore limits that they do not know. The new verb makes them refuse.
     #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
@@ -59,7 +68,9 @@ pub enum AdminRequest {
     /// Lists the API keys of all workspaces.
     ListKeys,
     /// Revokes an API key, by its id or by the key itself.
-    RevokeKey { id: String },
+    RevokeKey {
+        id: String,
+    },
     /// Replaces an API key: one commit creates a new one and ends the old one, at once or after an overlap. Older servers
     /// know only `rotate_key`, and would ignore the overlap. The new verb makes them refuse.
     #[serde(rename = "rotate_key_with_overlap", alias = "rotate_key")]
@@ -71,7 +82,10 @@ pub enum AdminRequest {
     /// Lists the refunds that need manual settlement.
     ListRefunds,
     /// Records the manual settlement of a refund, with the reference of the transfer.
-    SettleRefund { refund: String, reference: String },
+    SettleRefund {
+        refund: String,
+        reference: String,
+    },
     /// Lists and records disputes.
     Disputes(DisputeRequest),
     /// Imports and lists settlements.
@@ -81,11 +95,19 @@ pub enum AdminRequest {
     /// Records a change of the platform's own accounts.
     Books(BooksRequest),
     /// What covers the merchants' money, now or when a day had ended in Dhaka.
-    Coverage { day: Option<Day> },
+    Coverage {
+        day: Option<Day>,
+    },
     /// Sends a delivery's event to its endpoint once more.
-    ResendDelivery { delivery: String },
+    ResendDelivery {
+        delivery: String,
+    },
     /// Resends the deliveries to an endpoint that failed within a time range.
-    RecoverWebhook { webhook: String, since: Timestamp, until: Option<Timestamp> },
+    RecoverWebhook {
+        webhook: String,
+        since: Timestamp,
+        until: Option<Timestamp>,
+    },
     /// Lists the payments that need manual review.
     ListReviews,
     /// Records how a person resolved a discrepancy, and why. An open payment needs an outcome.
@@ -99,7 +121,9 @@ pub enum AdminRequest {
         transaction: Option<String>,
     },
     /// Backs up the store to a directory of the server's machine, by its absolute path.
-    BackUp { directory: PathBuf },
+    BackUp {
+        directory: PathBuf,
+    },
     /// Creates a developer app for a workspace. Customers may return to its redirect URIs. Older servers know only
     /// `create_app`, and would ignore the brand. The new verb makes them refuse.
     #[serde(rename = "create_branded_app", alias = "create_app")]
@@ -112,9 +136,21 @@ pub enum AdminRequest {
         brand: Brand,
     },
     /// Fetches the mobile-money gateway's token, unless there is a valid one.
-    GatewayToken { gateway: GatewayName },
+    GatewayToken {
+        gateway: GatewayName,
+    },
+    ListGateways,
+    /// Pauses a gateway until a time, or ends its pause.
+    PauseGateway {
+        gateway: GatewayName,
+        until: Option<Timestamp>,
+    },
     /// Changes how a developer app looks on the checkout page.
-    UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
+    UpdateApp {
+        id: String,
+        logo_url: Option<Edit<LogoUrl>>,
+        colour: Option<Edit<Colour>>,
+    },
 }
 
 impl AdminRequest {
@@ -186,6 +222,13 @@ pub enum AdminReply {
         payouts: PayoutReply,
     },
     /// The recorded change.
+    Gateways {
+        gateways: Vec<GatewayRow>,
+    },
+    GatewayPaused {
+        gateway: GatewayName,
+        until: Timestamp,
+    },
     Booked {
         booked: BooksRow,
     },
@@ -325,6 +368,11 @@ impl Directory {
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
+            }
+            AdminRequest::ListGateways => AdminReply::Gateways { gateways: self.list_gateways(gateways).await? },
+            AdminRequest::PauseGateway { gateway, until } => {
+                let GatewayPause { gateway, until, .. } = self.pause_gateway(gateway, until).await?;
+                AdminReply::GatewayPaused { gateway, until }
             }
             AdminRequest::GatewayToken { gateway } => {
                 let gateway = gateways.named(gateway).ok_or_else(|| {

@@ -5,10 +5,10 @@ use payments_core::{
     Simulate, Simulation, Timestamp, WayToPay, aliased::UnknownFields,
 };
 
-use super::{Result, Service, payments::EventData, retry_on_conflict};
+use super::{Result, Service, ServiceError, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{Brand, Endpoint, Scope, owner_of},
-    gateway::{self, Declaration, Way, Words},
+    gateway::{self, Declaration, GatewayError, Way, Words},
     store::{Change, StoreError, Write},
 };
 
@@ -87,7 +87,11 @@ impl Service {
         let receipt = Receipt::of(&payment, gateway);
         let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
         let of_workspace = workspace.as_ref().map_or(&[][..], |workspace| &workspace.ways);
-        let ways: Vec<_> = self.gateways.ways_of(&payment, of_workspace).iter().map(|offer| offer.way).collect();
+        let offers = match self.offers(&payment, of_workspace).await {
+            Err(ServiceError::Gateway(GatewayError::Paused { .. })) => Vec::new(),
+            offers => offers?,
+        };
+        let ways: Vec<_> = offers.iter().map(|offer| offer.way).collect();
         let mut payment_methods: Vec<PaymentMethod> = Vec::new();
         for way in &ways {
             if !payment_methods.contains(&way.method) {

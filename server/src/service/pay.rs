@@ -57,7 +57,7 @@ impl Service {
             }
             let workspace = self.directory.store.workspace_of(&owner_of(&payment.developer_id)).await?;
             let ways = workspace.as_ref().map_or(&[][..], |workspace| &workspace.ways);
-            let offers = self.gateways.ways_of(payment, ways);
+            let offers = self.offers(payment, ways).await?;
             let offer = chosen_of(&offers, payment, pay)?;
             if !payment.is_simulated {
                 // Refuse before calling the gateway.

@@ -8,9 +8,9 @@ use payments_core::{
 
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
-    ApiKey, App, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, IdempotencyKey, KeyClaim, KeyHash, LogPart,
-    Lookup, Outgoing, PayoutCondition, PayoutRecord, Scope, Session, SettledRow, StoredResponse, StoredToken,
-    Workspace,
+    ApiKey, App, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, GatewayPause, IdempotencyKey, KeyClaim,
+    KeyHash, LogPart, Lookup, Outgoing, PayoutCondition, PayoutRecord, Scope, Session, SettledRow, StoredResponse,
+    StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -130,6 +130,7 @@ pub enum Write {
     Books(Box<BooksEntry>),
     /// The coverage of a day. It is never changed.
     Coverage(Box<Coverage>),
+    GatewayPause(Box<GatewayPause>),
     /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
@@ -153,7 +154,11 @@ impl Write {
             Self::LogPart(it) => &it.scope.developer_id,
             Self::ApiKey(hash, _) => return hash.slot,
             Self::Books(it) => return it.developer_id.as_ref().map_or(Slot::FIRST, DeveloperId::slot),
-            Self::GatewayToken(..) | Self::SettledRow(_) | Self::Coverage(_) | Self::Migration(_) => {
+            Self::GatewayToken(..)
+            | Self::GatewayPause(_)
+            | Self::SettledRow(_)
+            | Self::Coverage(_)
+            | Self::Migration(_) => {
                 return Slot::FIRST;
             }
         };

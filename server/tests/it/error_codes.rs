@@ -302,7 +302,7 @@ async fn webhooks(table: &mut Table, server: &Server) {
 async fn gateways(table: &mut Table, live: &Live) {
     let pay = |id: &str| live.server.keyless(Method::POST, &format!("/api/v1/checkout/{id}/pay"));
     let id = live.create(7.0, "BDT").await;
-    let wrong = json!({"phoneNumber": "1", "paymentMethod": "cash", "redirectUrl": "x"});
+    let wrong = json!({"phoneNumber": "1", "paymentMethod": "Cash", "redirectUrl": "x"});
     let fields = [
         ("paymentMethod", "payment_method_invalid"),
         ("phoneNumber", "phone_number_invalid"),

@@ -54,7 +54,7 @@ impl Live {
     pub(crate) async fn create(&self, amount: f64, currency: &str) -> String {
         let body = json!({"amount": amount, "currency": currency, "success_url": "https://shop.example/paid",
             "cancel_url": "https://shop.example/cart", "description": "Two cups",
-            "lineItems": [{"name": "Cup", "quantity": 2}]});
+            "lineItems": [{"name": "Cup", "quantity": 2}], "ways": ["mfs", "card"]});
         let answer = self.request(Method::POST, "/payments").json(&body).send().await.unwrap();
         assert_eq!(answer.status(), 201);
         answer.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()

@@ -68,6 +68,7 @@ impl Draft<'_> {
             Write::SettledRow(it) => self.put_next(&**it)?,
             Write::Books(it) => self.books(it)?,
             Write::Coverage(it) => self.put_next(&**it)?,
+            Write::GatewayPause(it) => self.put_next(&**it)?,
             Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)

@@ -44,6 +44,7 @@ keys! { Record
     /// The prefix of a developer's apps.
     apps_of(developer: &DeveloperId) of home(developer.slot()) => "app/", developer, "/";
     app(developer: &DeveloperId, id: &AppId) of home(developer.slot()) => "app/", developer, "/", id;
+    gateway_pause(gateway: GatewayName) of home(Slot::FIRST) => "gateway-pause/", gateway.as_str();
     gateway_token(name: &str) of home(Slot::FIRST) => "gateway-token/", name;
     endpoint(id: &WebhookId) of home(id.slot()) => "endpoint/", id;
     payment(id: &PaymentId) of home(id.slot()) => "payment/", id;

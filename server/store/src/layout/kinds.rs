@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    domain::{App, BooksEntry, Coverage, Destination, Endpoint, LogPart, SettledRow, Workspace},
+    domain::{App, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, SettledRow, Workspace},
 };
 
 /// The entries of a stored record.
@@ -43,6 +43,7 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
         "settled-row" => parse::<SettledRow>(key, value)?.entries(),
         "books" => parse::<BooksEntry>(key, value)?.entries(),
         "coverage" => parse::<Coverage>(key, value)?.entries(),
+        "gateway-pause" => parse::<GatewayPause>(key, value)?.entries(),
         "destination" => parse::<Destination>(key, value)?.entries(),
         "payout" => parse::<StoredPayout>(key, value)?.entries(),
         "log" => parse::<LogPart>(key, value)?.entries(),

@@ -9,7 +9,9 @@ use super::{Store, key_cache::Moment, keys, reads::parse};
 use crate::{
     Result,
     bytes::with_prefix,
-    domain::{ApiKey, App, Endpoint, KeyHash, LogPart, Place, Scope, StoredToken, Workspace},
+    domain::{
+        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Place, Scope, StoredToken, Workspace,
+    },
 };
 
 impl Store {
@@ -88,6 +90,11 @@ impl Store {
 
     pub async fn gateway_token(&self, name: &str) -> Result<Option<StoredToken>> {
         self.of(Slot::FIRST).json(keys::gateway_token(name)).await
+    }
+
+    /// The last pause of a gateway.
+    pub async fn gateway_pause(&self, gateway: GatewayName) -> Result<Option<GatewayPause>> {
+        self.of(Slot::FIRST).json(keys::gateway_pause(gateway)).await
     }
 
     /// A webhook endpoint, in any scope.

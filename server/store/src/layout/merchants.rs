@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Migration,
-    domain::{ApiKey, App, Coverage, Destination, Endpoint, KeyHash, LogPart, StoredToken, Workspace},
+    domain::{ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, StoredToken, Workspace},
 };
 
 pub(super) trait Versioned {
@@ -74,6 +74,7 @@ records! {
     |it: TokenOf| keys::gateway_token(&it.gateway), it.token, it.token.version => Vec::new();
     |it: LogPart| keys::log_part(&it.scope, it.place), it, it.version => Vec::new();
     |it: Coverage| keys::coverage(it.day), it, { let _ = it; 0 } => Vec::new();
+    |it: GatewayPause| keys::gateway_pause(it.gateway), it, it.version => Vec::new();
     |it: Migration| keys::migration(), it, it.version => Vec::new();
 }
 

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Slot, Status, WorkspaceId};
 use payments_store::{
     Change, ClaimEnd, Queue, Store, Write,
-    domain::{ApiKey, App, Brand, KeyHash, LogPart, Place, Scope, StoredToken, Workspace},
+    domain::{ApiKey, App, Brand, GatewayName, GatewayPause, KeyHash, LogPart, Place, Scope, StoredToken, Workspace},
 };
 
 use crate::samples::*;
@@ -44,6 +44,10 @@ fn json(record: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(record).unwrap()
 }
 
+fn pause(version: u64) -> GatewayPause {
+    GatewayPause { version, gateway: GatewayName::of("wallet"), until: at(60) }
+}
+
 /// One record of each kind. All entries follow from them.
 fn one_of_each() -> Vec<Write> {
     let (hash, record) = api_key(1, 0);
@@ -52,6 +56,7 @@ fn one_of_each() -> Vec<Write> {
         Write::ApiKey(hash, Box::new(record)),
         Write::App(Box::new(app(0))),
         Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
+        Write::GatewayPause(Box::new(pause(0))),
         added(endpoint(1), 9),
         payment(new_payment(1, at(0))),
         delivery(&ping(1, at(0), &endpoint(1))),
@@ -81,13 +86,14 @@ pub(super) async fn read(store: Arc<Store>) -> String {
     let app = store.app(&developer, &app(0).app.id).await.unwrap().unwrap();
     assert_eq!(json(&store.apps(&developer).await.unwrap()), serde_json::json!([json(&app)]));
     let token = store.gateway_token("bkash").await.unwrap().unwrap();
+    let pause = store.gateway_pause(pause(0).gateway).await.unwrap().unwrap();
     let response = store.stored_response(&key("one")).await.unwrap().unwrap();
     let session = store.session(&paid).await.unwrap().unwrap();
     let outgoing = store.outgoing(&ping).await.unwrap().unwrap();
     format!(
         "{:?}",
         (
-            (workspace, key_record, app, token, response, session, outgoing),
+            (workspace, key_record, app, (token, pause), response, session, outgoing),
             (store.totals(&scope(), Currency::Bdt).await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap()),
             (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
         )
@@ -112,7 +118,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<Store>) {
 }
 
 pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<Store>) {
-    let of_version: [fn(u64) -> Write; 8] = [
+    let of_version: [fn(u64) -> Write; 9] = [
         |version| Write::Workspace(workspace(version)),
         |version| {
             let (hash, record) = api_key(1, version);
@@ -120,6 +126,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
         },
         |version| Write::App(Box::new(app(version))),
         |version| Write::LogPart(Box::new(log_part(version))),
+        |version| Write::GatewayPause(Box::new(pause(version))),
         |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);

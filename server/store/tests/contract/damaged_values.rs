@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::{moving, samples::*};
 
 /// Records to which nothing refers, so the check cannot notice that one is missing.
-const ALONE: [&str; 6] = ["app/", "destination/", "gateway-token/", "log/", "lease/", "coverage/"];
+const ALONE: [&str; 7] = ["app/", "destination/", "gateway-token/", "gateway-pause/", "log/", "lease/", "coverage/"];
 
 fn dynamic(store: &Arc<MemoryStore>) -> Arc<Store> {
     store.store()

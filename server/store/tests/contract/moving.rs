@@ -108,6 +108,7 @@ async fn move_all<S: Moved, T: Moved>() {
         "api-key",
         "app",
         "gateway-token",
+        "gateway-pause",
         "endpoint",
         "payment",
         "event",

@@ -124,6 +124,7 @@ impl World {
             &DECLARED,
             reqwest::Client::new(),
             Box::new(Way(Arc::clone(self))),
+            Arc::default(),
             Metrics::new().gateways,
         );
         let (store, ambient) = (Arc::clone(&self.store), Arc::clone(&self.clock));

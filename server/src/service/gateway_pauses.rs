@@ -1,0 +1,95 @@
+//! Pauses of gateways: customers cannot choose one that is paused. Attempts that are open there are still queried.
+
+use payments_core::{Environment, Payment, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{Directory, Result, Service, operator_text::invalid, retry_on_conflict};
+use crate::{
+    domain::{GatewayName, GatewayPause},
+    gateway::{GatewayError, Gateways, Offer, REGISTRY},
+    store::{Change, Write},
+};
+
+/// A gateway, as `gateways list` shows it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatewayRow {
+    pub gateway: GatewayName,
+    pub title: String,
+    pub ways: Vec<String>,
+    /// How the running server sees it; `None` if it has no credentials for it.
+    pub health: Option<GatewayHealth>,
+    pub paused_until: Option<Timestamp>,
+}
+
+/// How a gateway answered a server in the last hour.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatewayHealth {
+    pub answered: u64,
+    pub unanswered: u64,
+    /// Whether the circuit breaker holds calls back.
+    pub is_held_back: bool,
+}
+
+impl Service {
+    /// The ways to pay a payment now. If all are paused, the error names the pause that ends first.
+    pub(super) async fn offers(&self, payment: &Payment, of_workspace: &[String]) -> Result<Vec<Offer<'_>>> {
+        let mut offers = self.gateways.ways_of(payment, of_workspace);
+        if payment.environment == Environment::Test {
+            return Ok(offers);
+        }
+        let mut paused = Vec::new();
+        for gateway in self.gateways.each().map(|gateway| gateway.name()) {
+            let until = self.directory.paused_until(gateway).await?;
+            paused.extend(until.map(|until| (until, gateway)));
+        }
+        let of = |offer: &Offer<'_>| paused.iter().find(|(_, gateway)| *gateway == offer.gateway.name()).copied();
+        let first = offers.iter().filter_map(of).min_by_key(|(until, _)| *until);
+        offers.retain(|offer| of(offer).is_none());
+        match first {
+            Some((until, gateway)) if offers.is_empty() => Err(GatewayError::Paused { gateway, until }.into()),
+            _ => Ok(offers),
+        }
+    }
+}
+
+impl Directory {
+    async fn paused_until(&self, gateway: GatewayName) -> Result<Option<Timestamp>> {
+        let pause = self.store.gateway_pause(gateway).await?;
+        Ok(pause.map(|pause| pause.until).filter(|until| *until > self.ambient.now()))
+    }
+
+    pub(super) async fn list_gateways(&self, gateways: &Gateways) -> Result<Vec<GatewayRow>> {
+        let mut rows = Vec::new();
+        for declared in REGISTRY {
+            let health = gateways.with_health().find(|(it, _)| it.name == declared.name).map(|(_, health)| {
+                let (answered, unanswered) = health.last_hour();
+                GatewayHealth { answered, unanswered, is_held_back: health.is_held_back() }
+            });
+            rows.push(GatewayRow {
+                gateway: declared.gateway(),
+                title: declared.title.to_owned(),
+                ways: declared.ways.iter().map(|way| way.name.to_owned()).collect(),
+                health,
+                paused_until: self.paused_until(declared.gateway()).await?,
+            });
+        }
+        Ok(rows)
+    }
+
+    /// Pauses a gateway until a time, or ends its pause.
+    pub(super) async fn pause_gateway(&self, gateway: GatewayName, until: Option<Timestamp>) -> Result<GatewayPause> {
+        let now = self.ambient.now();
+        if until.is_some_and(|until| until <= now) {
+            return Err(invalid("this time has passed; name a later one"));
+        }
+        retry_on_conflict(|| async {
+            let version = self.store.gateway_pause(gateway).await?.map_or(0, |known| known.version + 1);
+            let pause = GatewayPause { version, gateway, until: until.unwrap_or(now) };
+            self.commit(Change::of(Write::GatewayPause(Box::new(pause.clone())))).await?;
+            Ok(pause)
+        })
+        .await
+    }
+}
