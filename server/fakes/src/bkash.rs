@@ -1,12 +1,17 @@
-//! Fake of bKash tokenized checkout, mode 0011, version 1.2.0-beta, after its public documents and clients.
+//! Fake of bKash tokenized checkout, in its versions 1.2.0-beta (mode 0011) and 2, after its public documents and clients.
 //!
-//! Base address: `{url}/v1.2.0-beta`. Credentials: [`APP_KEY`], [`APP_SECRET`], [`USERNAME`], [`PASSWORD`]. Wallets:
-//! [`WALLET`] pays, [`POOR_WALLET`] has no money, [`BLOCKED_WALLET`] is blocked. It accepts any OTP and PIN.
+//! Base addresses: `{url}/v1.2.0-beta` and `{url}/v2`. Both have the same payments and tokens. Credentials: [`APP_KEY`],
+//! [`APP_SECRET`], [`USERNAME`], [`PASSWORD`]. Wallets: [`WALLET`] pays, [`POOR_WALLET`] has no money, [`BLOCKED_WALLET`] is
+//! blocked. It accepts any OTP and PIN.
 
 mod answers;
+mod clock;
+mod control;
 mod customer;
+mod dialect;
 mod known;
 mod payment;
+mod refund;
 mod tokens;
 
 use std::{collections::BTreeMap, sync::Mutex};
@@ -16,120 +21,90 @@ use serde_json::{Value, json};
 
 pub use self::known::{APP_KEY, APP_SECRET, BLOCKED_WALLET, PASSWORD, POOR_WALLET, USERNAME, WALLET};
 use self::{
-    answers::{failure, not_found, text, unauthorized, unknown_payment},
+    answers::{Refusal, not_found, refusal, text, unauthorized, unknown_payment},
+    control::Switches,
+    dialect::{Dialect, Operation, route},
     payment::Payment,
     tokens::Tokens,
 };
-use crate::{Answer, Call, Entry, Instead, Program, books_json, escaped, lock};
-
-const API: &str = "/v1.2.0-beta/tokenized/checkout";
+use crate::{Answer, Call, Instead, Program, escaped, lock};
 
 /// The fake.
 #[derive(Debug, Default)]
-pub struct Bkash(Mutex<State>);
+pub struct Bkash {
+    state: Mutex<State>,
+    /// The version of its settings, and of its errors that a fault makes.
+    dialect: Dialect,
+}
 
 #[derive(Debug, Default)]
 struct State {
     payments: BTreeMap<String, Payment>,
     tokens: Tokens,
+    switches: Switches,
+}
+
+impl State {
+    /// Refuses a call without a valid token and the app key.
+    fn refuse(&self, call: &Call) -> Option<Answer> {
+        self.tokens.refuse(call, self.switches.needs_bearer)
+    }
 }
 
 impl Bkash {
-    /// Creates a fake without payments.
+    /// Creates a fake without payments. Its settings are for v1.2.0-beta.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The payments and the money that it took.
-    pub fn books(&self) -> Vec<Entry> {
-        lock(&self.0).payments.values().map(Payment::entry).collect()
+    /// Creates a fake without payments. Its settings are for v2, and so are the errors that a fault makes.
+    #[must_use]
+    pub fn v2() -> Self {
+        Self { dialect: Dialect::V2, ..Self::default() }
     }
 
-    /// Approves a payment with a wallet, as its customer does. Returns the return URL.
-    pub fn approve(&self, payment: &str, wallet: &str) -> Option<String> {
-        let mut state = lock(&self.0);
-        let payment = state.payments.get_mut(payment).filter(|payment| payment.is_open())?;
-        if wallet == BLOCKED_WALLET {
-            return Some(payment.back("failure"));
+    fn create(&self, dialect: Dialect, body: &Value, base_url: &str) -> Result<Value, Refusal> {
+        let State { payments, switches, .. } = &mut *lock(&self.state);
+        if dialect == Dialect::V2 && switches.refuses_mode && body.get("mode").is_some() {
+            return Err(refusal("2063", "Mode is not valid as per request data"));
         }
-        payment.wallet = Some(wallet.to_owned());
-        Some(payment.back("success"))
-    }
-
-    /// Cancels a payment, as its customer does. Returns the return URL.
-    pub fn cancel(&self, payment: &str) -> Option<String> {
-        let mut state = lock(&self.0);
-        let payment = state.payments.get_mut(payment).filter(|payment| payment.is_open())?;
-        payment.is_cancelled = true;
-        Some(payment.back("cancel"))
-    }
-
-    /// Reports another amount for a payment from now on.
-    pub fn falsify_amount(&self, payment: &str, amount: &str) {
-        if let Some(payment) = lock(&self.0).payments.get_mut(payment) {
-            payment.amount = amount.to_owned();
-        }
-    }
-
-    /// Takes a payment's money after all, even if it was refused before, but only if the merchant had requested it.
-    pub fn take_late(&self, payment: &str) {
-        if let Some(payment) = lock(&self.0).payments.get_mut(payment).filter(|payment| payment.is_asked_for) {
-            payment.take();
-        }
-    }
-
-    /// Takes a payment's money, as an execute with an unknown outcome does.
-    pub fn take(&self, payment: &str) {
-        if let Some(payment) = lock(&self.0).payments.get_mut(payment) {
-            payment.take();
-        }
-    }
-
-    /// The ids of all transactions.
-    pub fn transactions(&self) -> Vec<String> {
-        lock(&self.0).payments.values().filter_map(|payment| payment.transaction.clone()).collect()
-    }
-
-    /// The number of token calls within the last hour.
-    pub fn token_calls(&self) -> usize {
-        lock(&self.0).tokens.calls.len()
-    }
-
-    /// Refuses all tokens that it has granted so far.
-    pub fn revoke_tokens(&self) {
-        lock(&self.0).tokens.revoke();
-    }
-
-    /// Refuses all refresh tokens that it has granted so far, as bKash does after a month.
-    pub fn expire_refresh_tokens(&self) {
-        lock(&self.0).tokens.refresh_tokens.clear();
-    }
-
-    fn create(&self, body: &Value, base_url: &str) -> Result<Value, Answer> {
-        let payments = &mut lock(&self.0).payments;
-        let payment = Payment::new(body, payments.len() as u64)?;
+        let payment = Payment::new(body, payments.len() as u64, dialect)?;
         if payments.values().any(|known| known.invoice == payment.invoice) {
-            // This failure has its own shape.
-            return Err(Answer::ok(&json!({"internalCode": "duplicate_invoice", "externalCode": "2029",
-                "errorMessageEn": "Duplicate merchant invoice number", "errorMessageBn": "ইনভয়েস নম্বরটি আগে ব্যবহৃত হয়েছে"})));
+            return Err(refusal("2029", "Duplicate for all transactions"));
         }
-        let json = payment.created_json(base_url);
+        let json = payment.created_json(dialect, base_url);
         payments.insert(payment.id.clone(), payment);
         Ok(json)
     }
 
-    /// Runs a call on the payment with the body's `paymentID`.
-    fn on_payment<T>(&self, body: &Value, call: impl FnOnce(&mut Payment) -> T) -> Result<T, Answer> {
-        let payments = &mut lock(&self.0).payments;
-        text(body, "paymentID").and_then(|id| payments.get_mut(id)).map(call).ok_or_else(unknown_payment)
+    fn execute(&self, dialect: Dialect, id: Option<&str>) -> Result<Value, Refusal> {
+        let State { payments, switches, .. } = &mut *lock(&self.state);
+        let id = id.unwrap_or_default();
+        let payment = payments.get(id).ok_or_else(unknown_payment)?;
+        let is_refused = switches.refuses_equal_payments.unwrap_or(dialect == Dialect::V2);
+        let is_equal = is_refused && payments.values().any(|known| known.equals(payment));
+        let payment = payments.get_mut(id).ok_or_else(unknown_payment)?;
+        payment.execute(dialect, is_equal)?;
+        Ok(payment.executed_json(dialect))
     }
 
-    fn search(&self, body: &Value) -> Result<Value, Answer> {
-        let id = text(body, "trxID");
-        let state = lock(&self.0);
+    /// Runs a call on the payment with this id.
+    fn on_payment(
+        &self,
+        id: Option<&str>,
+        call: impl FnOnce(&mut Payment, Switches) -> Result<Value, Refusal>,
+    ) -> Result<Value, Refusal> {
+        let State { payments, switches, .. } = &mut *lock(&self.state);
+        let payment = id.and_then(|id| payments.get_mut(id)).ok_or_else(unknown_payment)?;
+        call(payment, *switches)
+    }
+
+    fn search(&self, dialect: Dialect, body: &Value) -> Result<Value, Refusal> {
+        let id = dialect.text(body, "trxID");
+        let state = lock(&self.state);
         let found = state.payments.values().find(|payment| id.is_some() && payment.transaction.as_deref() == id);
-        found.map(Payment::transaction_json).ok_or_else(|| failure("2033", "Transaction not found"))
+        found.map(Payment::transaction_json).ok_or_else(|| refusal("2033", "Transaction not found"))
     }
 
     fn customer(&self, call: &Call, id: &str) -> Answer {
@@ -142,22 +117,44 @@ impl Bkash {
             };
             return target.map_or_else(|| closed(id), Answer::see_other);
         }
-        match lock(&self.0).payments.get(id).filter(|payment| payment.is_open()) {
+        match lock(&self.state).payments.get(id).filter(|payment| payment.is_open()) {
             None => closed(id),
             Some(payment) => payment.page(),
         }
     }
 
-    fn control(&self, call: &Call) -> Answer {
-        let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-        let id = text(&body, "paymentID").unwrap_or_default();
-        let target = match call.path.as_str() {
-            "/_control/approve" => self.approve(id, text(&body, "wallet").unwrap_or(WALLET)),
-            "/_control/cancel" => self.cancel(id),
-            "/_control/books" => return books_json(&self.books()),
-            _ => None,
+    /// Answers an API call.
+    fn api(&self, call: &Call, base_url: &str) -> Answer {
+        let Some((dialect, Some(operation))) = route(call) else {
+            return not_found();
         };
-        target.map_or_else(not_found, |target| Answer::ok(&json!({"location": target})))
+        if !call.header("content-type").starts_with("application/json") {
+            return Answer::json(StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!({"message": "Unsupported Media Type"}));
+        }
+        let Ok(body) = serde_json::from_slice::<Value>(&call.body) else {
+            return Answer::json(StatusCode::BAD_REQUEST, &json!({"message": "Bad Request"}));
+        };
+        if let Operation::Grant | Operation::Refresh = operation {
+            return lock(&self.state).tokens.grant(call, &body, operation == Operation::Refresh, dialect);
+        }
+        if let Some(refusal) = lock(&self.state).refuse(call) {
+            return refusal;
+        }
+        let mut id = dialect.text(&body, "paymentID");
+        dialect.answer(match operation {
+            Operation::Create => self.create(dialect, &body, base_url),
+            Operation::Execute => self.execute(dialect, id),
+            Operation::Query => {
+                // Clients of v2 send either name.
+                id = id.or(text(&body, "paymentID"));
+                self.on_payment(id, |payment, _| Ok(payment.status_json(dialect)))
+            }
+            Operation::Refund => {
+                self.on_payment(id, |payment, switches| payment.refund(dialect, &body, switches.balance_is_empty))
+            }
+            Operation::RefundStatus => self.on_payment(id, |payment, _| payment.refund_status(dialect, &body)),
+            _ => self.search(dialect, &body),
+        })
     }
 }
 
@@ -169,31 +166,7 @@ impl Program for Bkash {
         if call.path.starts_with("/_control/") {
             return self.control(call);
         }
-        let Some(path) = call.path.strip_prefix(API).filter(|_| call.method == Method::POST) else {
-            return not_found();
-        };
-        if !call.header("content-type").starts_with("application/json") {
-            return Answer::json(StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!({"message": "Unsupported Media Type"}));
-        }
-        let Ok(body) = serde_json::from_slice::<Value>(&call.body) else {
-            return Answer::json(StatusCode::BAD_REQUEST, &json!({"message": "Bad Request"}));
-        };
-        if let "/token/grant" | "/token/refresh" = path {
-            return lock(&self.0).tokens.grant(call, &body, path == "/token/refresh");
-        }
-        if let Some(refusal) = lock(&self.0).tokens.refuse(call) {
-            return refusal;
-        }
-        let answer = match path {
-            "/create" => self.create(&body, base_url),
-            "/execute" => {
-                self.on_payment(&body, |payment| payment.execute().map(|()| payment.executed_json())).flatten()
-            }
-            "/payment/status" => self.on_payment(&body, |payment| payment.status_json()),
-            "/general/searchTransaction" => self.search(&body),
-            _ => Err(not_found()),
-        };
-        Answer::of(answer)
+        self.api(call, base_url)
     }
 
     fn instead(&self, instead: Instead) -> Answer {
@@ -202,25 +175,24 @@ impl Program for Bkash {
             Instead::Forbidden => Answer::json(StatusCode::FORBIDDEN, &json!({"message": "Forbidden"})),
             Instead::NotFound => not_found(),
             Instead::Page => Answer::proxy_page(),
-            Instead::Code(code) => failure(code, "The process failed"),
+            Instead::Code(code) => self.dialect.failure(&refusal(code, "The process failed")),
         }
     }
 
     fn settings(&self, base_url: &str) -> String {
+        let (version, more) = match self.dialect {
+            Dialect::V1 => ("v1.2.0-beta", ""),
+            Dialect::V2 => ("v2", "version = \"v2\"\nrefunds = \"by_api\"\n"),
+        };
         format!(
-            "[bkash]\nbase_url = \"{base_url}/v1.2.0-beta\"\napp_key = \"{APP_KEY}\"\napp_secret = \"{APP_SECRET}\"\n\
+            "[bkash]\nbase_url = \"{base_url}/{version}\"\n{more}app_key = \"{APP_KEY}\"\napp_secret = \"{APP_SECRET}\"\n\
              username = \"{USERNAME}\"\npassword = \"{PASSWORD}\"\n"
         )
     }
 
     fn operation(&self, call: &Call) -> Option<&'static str> {
-        match call.path.strip_prefix(API)? {
-            "/token/grant" | "/token/refresh" => Some("token"),
-            "/create" => Some("create"),
-            "/execute" => Some("execute"),
-            "/payment/status" => Some("status"),
-            _ => Some("other"),
-        }
+        let (_, operation) = route(call)?;
+        Some(operation.map_or("other", Operation::name))
     }
 }
 

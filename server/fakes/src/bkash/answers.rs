@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 
 use crate::Answer;
 
-/// Reports a failure, with status 200.
-pub(super) fn failure(code: &str, message: &str) -> Answer {
-    Answer::ok(&json!({"statusCode": code, "statusMessage": message}))
+/// Why a call fails: bKash's code, and its message.
+#[derive(Debug)]
+pub(super) struct Refusal(pub(super) &'static str, pub(super) String);
+
+/// Refuses a call.
+pub(super) fn refusal(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal(code, message.into())
 }
 
-/// Reports that no payment has this id. This failure has its own shape.
-pub(super) fn unknown_payment() -> Answer {
-    Answer::ok(&json!({"errorCode": "2002", "errorMessage": "Invalid Payment ID"}))
+/// Reports that no payment has this id.
+pub(super) fn unknown_payment() -> Refusal {
+    refusal("2002", "Invalid Payment ID")
 }
 
 pub(super) fn unauthorized(message: &str) -> Answer {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{
-    answers::{failure, text, unauthorized},
+    answers::{refusal, text, unauthorized},
+    dialect::Dialect,
     known::{APP_KEY, APP_SECRET, PASSWORD, USERNAME},
 };
 use crate::{Answer, Call, now, token};
@@ -24,25 +25,25 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    pub(super) fn grant(&mut self, call: &Call, body: &Value, is_refresh: bool) -> Answer {
+    pub(super) fn grant(&mut self, call: &Call, body: &Value, is_refresh: bool, dialect: Dialect) -> Answer {
         let now = now();
         if self.blocked_until.is_some_and(|until| now < until) {
-            return failure("9999", "Credential is blocked: too many token requests");
+            return blocked(dialect);
         }
         self.calls.retain(|at| now < *at + HOUR_SECONDS);
         if self.calls.len() >= CALLS_AN_HOUR {
             self.blocked_until = Some(now + HOUR_SECONDS);
-            return failure("9999", "Credential is blocked: too many token requests");
+            return blocked(dialect);
         }
         self.calls.push(now);
         if call.header("username") != USERNAME || call.header("password") != PASSWORD {
             return unauthorized("Unauthorized");
         }
         if text(body, "app_key") != Some(APP_KEY) || text(body, "app_secret") != Some(APP_SECRET) {
-            return failure("2001", "Invalid App Key");
+            return dialect.failure(&refusal("2001", "Invalid App Key"));
         }
         if is_refresh && !text(body, "refresh_token").is_some_and(|given| self.refresh_tokens.contains(given)) {
-            return failure("2079", "Invalid refresh token");
+            return dialect.failure(&refusal("9999", "Invalid refresh token"));
         }
         let number = self.tokens.len() as u64;
         let [id, refresh] = ["id_token", "refresh_token"].map(|word| token("eyJ.fake.", number, word));
@@ -58,15 +59,21 @@ impl Tokens {
     }
 
     /// Checks the app key and token of a call.
-    pub(super) fn refuse(&self, call: &Call) -> Option<Answer> {
+    pub(super) fn refuse(&self, call: &Call, needs_bearer: bool) -> Option<Answer> {
         if call.header("x-app-key") != APP_KEY {
             return Some(unauthorized("Forbidden: invalid app key"));
         }
-        // bKash takes the token without `Bearer`.
-        match self.tokens.get(call.header("authorization")) {
+        let header = call.header("authorization");
+        // Most clients send the token without `Bearer`; some documents want it.
+        let given = if needs_bearer { header.strip_prefix("Bearer ").unwrap_or_default() } else { header };
+        match self.tokens.get(given) {
             None => Some(unauthorized("Unauthorized")),
             Some(until) if now() >= *until => Some(unauthorized("The incoming token has expired")),
             Some(_) => None,
         }
     }
+}
+
+fn blocked(dialect: Dialect) -> Answer {
+    dialect.failure(&refusal("9999", "Credential is blocked: too many token requests"))
 }

@@ -9,7 +9,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_test_drives_a_fake_without_its_name() {
-    for fake in [Arc::new(Bkash::new()) as Arc<dyn Fake>, Arc::new(Stripe::new()), Arc::new(SslCommerz::new())] {
+    for fake in [Arc::new(Bkash::new()) as Arc<dyn Fake>, Arc::new(Bkash::v2()), Arc::new(Stripe::new()), Arc::new(SslCommerz::new())] {
         let running = Running::share(Arc::clone(&fake), "127.0.0.1:0").await.unwrap();
         assert!(running.settings().starts_with(&format!("[{}]\n", fake.name())));
         assert_eq!(fake.visit(&format!("{}/customer/unknown", running.url()), Does::Pays), None);
@@ -20,7 +20,7 @@ async fn a_test_drives_a_fake_without_its_name() {
 #[tokio::test]
 async fn a_wallet_without_money_goes_back_as_one_that_pays_and_a_cancelled_page_is_closed() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
-    let caller = Caller::new(&fake).await;
+    let caller = Caller::new(&fake, &V1).await;
     let program: Arc<dyn Fake> = fake.program().clone();
     for (number, (does, status)) in
         [(Does::Pays, "success"), (Does::HasNoMoney, "success"), (Does::Cancels, "cancel")].into_iter().enumerate()

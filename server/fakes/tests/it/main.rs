@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod any;
+mod bkash_v2;
 mod sslcommerz;
 
 use std::{path::Path, process::Command, time::Duration};
@@ -24,8 +25,10 @@ async fn python(environment: &str, packages: &[&'static str], script: &str, argu
         if !interpreter.exists() {
             run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
         }
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        run(Command::new(&interpreter).args(pip).args(packages));
+        if !packages.is_empty() {
+            let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+            run(Command::new(&interpreter).args(pip).args(packages));
+        }
         run(Command::new(&interpreter).arg(script).args(arguments));
     })
     .await
@@ -36,12 +39,27 @@ async fn python(environment: &str, packages: &[&'static str], script: &str, argu
 async fn independent_gateway_clients_work_with_the_fakes() {
     let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
     let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
+    let bkash_v2 = Running::start(Bkash::v2(), "127.0.0.1:0").await.unwrap();
+    let known = [bkash::APP_KEY, bkash::APP_SECRET, bkash::USERNAME, bkash::PASSWORD].map(str::to_owned);
     let mut arguments = vec![bkash.url(), stripe.url()];
-    let known = [bkash::APP_KEY, bkash::APP_SECRET, bkash::USERNAME, bkash::PASSWORD];
-    arguments.extend(known.into_iter().chain([stripe::SECRET_KEY, stripe::WEBHOOK_SECRET]).map(str::to_owned));
+    arguments.extend(known.clone());
+    arguments.extend([stripe::SECRET_KEY, stripe::WEBHOOK_SECRET].map(str::to_owned));
     python("gateway-clients", &["stripe==16.1.0", "bkash-pgw-tokenized==1.0.0"], "clients.py", arguments).await;
-    assert_eq!(bkash.program().books().iter().filter(|entry| entry.taken == 1).count(), 1);
+    let arguments = std::iter::once(bkash_v2.url()).chain(known).collect();
+    python("gateway-clients", &[], "bkash_v2.py", arguments).await;
+    for fake in [bkash, bkash_v2] {
+        assert_eq!(fake.program().books().iter().filter(|entry| entry.taken == 1).count(), 1);
+    }
 }
+
+/// A version of bKash's API: its base path, and the path of its token call.
+struct Version {
+    base: &'static str,
+    token: &'static str,
+}
+
+const V1: Version = Version { base: "/v1.2.0-beta/tokenized/checkout", token: "/token/grant" };
+const V2: Version = Version { base: "/v2/tokenized-checkout", token: "/auth/grant-token" };
 
 /// A client of the bKash fake with a token.
 struct Caller {
@@ -51,16 +69,23 @@ struct Caller {
 }
 
 impl Caller {
-    async fn new(fake: &Running<Bkash>) -> Self {
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_millis(500)).build().unwrap();
-        let base = format!("{}/v1.2.0-beta/tokenized/checkout", fake.url());
-        let mut caller = Self { http, base, token: String::new() };
-        let body = json!({"app_key": bkash::APP_KEY, "app_secret": bkash::APP_SECRET});
-        let request = caller.request("/token/grant", &body);
-        let request = request.header("username", bkash::USERNAME).header("password", bkash::PASSWORD);
-        let granted = read(request).await.unwrap();
+    async fn new(fake: &Running<Bkash>, version: &Version) -> Self {
+        let mut caller = Self::without_token(fake, version);
+        let granted = caller.ask_for_token(version.token, json!({})).await;
         caller.token = granted["id_token"].as_str().unwrap().to_owned();
         caller
+    }
+
+    fn without_token(fake: &Running<Bkash>, version: &Version) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_millis(500)).build().unwrap();
+        Self { http, base: format!("{}{}", fake.url(), version.base), token: String::new() }
+    }
+
+    async fn ask_for_token(&self, path: &str, mut body: Value) -> Value {
+        body["app_key"] = json!(bkash::APP_KEY);
+        body["app_secret"] = json!(bkash::APP_SECRET);
+        let request = self.request(path, &body);
+        read(request.header("username", bkash::USERNAME).header("password", bkash::PASSWORD)).await.unwrap()
     }
 
     fn request(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
@@ -69,8 +94,11 @@ impl Caller {
     }
 
     async fn call(&self, path: &str, body: &Value) -> Option<Value> {
-        let request = self.request(path, body).header("authorization", &self.token);
-        read(request.header("x-app-key", bkash::APP_KEY)).await
+        read(self.authorized(path, body, &self.token)).await
+    }
+
+    fn authorized(&self, path: &str, body: &Value, token: &str) -> reqwest::RequestBuilder {
+        self.request(path, body).header("authorization", token).header("x-app-key", bkash::APP_KEY)
     }
 }
 
@@ -87,9 +115,9 @@ fn order(invoice: &str) -> Value {
 #[tokio::test]
 async fn the_bkash_fake_refuses_invalid_requests_as_the_gateway_does() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
-    let caller = Caller::new(&fake).await;
+    let caller = Caller::new(&fake, &V1).await;
     for (field, value, code) in [
-        ("mode", json!("0001"), "2054"),
+        ("mode", json!("0001"), "2063"),
         ("mode", Value::Null, "2065"),
         ("amount", json!(15), "2065"),
         ("amount", json!("0"), "2006"),
@@ -97,16 +125,17 @@ async fn the_bkash_fake_refuses_invalid_requests_as_the_gateway_does() {
         ("amount", json!("1.005"), "2006"),
         ("currency", json!("USD"), "2007"),
         ("intent", json!("authorization"), "2008"),
-        ("callbackURL", json!("/back"), "2065"),
-        ("payerReference", json!("x".repeat(256)), "2065"),
+        ("callbackURL", json!("/back"), "2049"),
+        ("payerReference", json!("x".repeat(256)), "2048"),
+        ("merchantInvoiceNumber", json!("i&1"), "2031"),
     ] {
         let mut wrong = order("i-1");
         wrong[field] = value;
         let answer = caller.call("/create", &wrong).await.unwrap();
         assert_eq!(answer["statusCode"], code, "{wrong}");
     }
-    let bearer = caller.request("/create", &order("i-1")).header("authorization", format!("Bearer {}", caller.token));
-    let refused = read(bearer.header("x-app-key", bkash::APP_KEY)).await.unwrap();
+    let bearer = caller.authorized("/create", &order("i-1"), &format!("Bearer {}", caller.token));
+    let refused = read(bearer).await.unwrap();
     assert_eq!(refused, json!({"message": "Unauthorized"}), "bKash takes the token without a scheme");
     let keyless = caller.request("/create", &order("i-1")).header("authorization", &caller.token);
     assert!(read(keyless).await.unwrap()["message"].as_str().unwrap().contains("app key"));
@@ -128,7 +157,7 @@ async fn the_bkash_fake_refuses_invalid_requests_as_the_gateway_does() {
 #[tokio::test]
 async fn each_fault_loses_the_answer_and_takes_money_only_when_it_comes_after_the_effect() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
-    let caller = Caller::new(&fake).await;
+    let caller = Caller::new(&fake, &V1).await;
     for (number, (name, fault)) in Fault::ALL.into_iter().enumerate() {
         let made = caller.call("/create", &order(&format!("i-{number}"))).await.unwrap();
         let id = made["paymentID"].as_str().unwrap().to_owned();
@@ -149,7 +178,7 @@ async fn each_fault_loses_the_answer_and_takes_money_only_when_it_comes_after_th
 #[tokio::test]
 async fn random_faults_hit_their_share_of_calls_except_excluded_operations() {
     let fake = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
-    let caller = Caller::new(&fake).await;
+    let caller = Caller::new(&fake, &V1).await;
     fake.faults().at_random(7, 0.33, &[Fault::DropBefore], &["status"]);
     let mut lost = 0;
     for number in 0..300 {
