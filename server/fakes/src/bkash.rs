@@ -10,6 +10,7 @@ mod control;
 mod customer;
 mod dialect;
 mod known;
+mod notice;
 mod payment;
 mod refund;
 mod tokens;
@@ -19,13 +20,17 @@ use std::{collections::BTreeMap, sync::Mutex};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-pub use self::known::{APP_KEY, APP_SECRET, BLOCKED_WALLET, PASSWORD, POOR_WALLET, USERNAME, WALLET};
 use self::{
     answers::{Refusal, not_found, refusal, text, unauthorized, unknown_payment},
     control::Switches,
     dialect::{Dialect, Operation, route},
+    notice::Notices,
     payment::Payment,
     tokens::Tokens,
+};
+pub use self::{
+    known::{APP_KEY, APP_SECRET, BLOCKED_WALLET, PASSWORD, POOR_WALLET, USERNAME, WALLET},
+    notice::{CERTIFICATE_PATH, NOTICE_CERTIFICATE, NOTICE_TOPIC},
 };
 use crate::{Answer, Call, Instead, Program, escaped, lock};
 
@@ -42,12 +47,19 @@ struct State {
     payments: BTreeMap<String, Payment>,
     tokens: Tokens,
     switches: Switches,
+    notices: Notices,
 }
 
 impl State {
     /// Refuses a call without a valid token and the app key.
     fn refuse(&self, call: &Call) -> Option<Answer> {
         self.tokens.refuse(call, self.switches.needs_bearer)
+    }
+
+    /// Takes a payment's money and sends its notice.
+    fn take(&mut self, payment: &str) {
+        self.payments.get_mut(payment).map(Payment::take);
+        self.notify(payment);
     }
 }
 
@@ -79,14 +91,17 @@ impl Bkash {
     }
 
     fn execute(&self, dialect: Dialect, id: Option<&str>) -> Result<Value, Refusal> {
-        let State { payments, switches, .. } = &mut *lock(&self.state);
+        let mut state = lock(&self.state);
+        let State { payments, switches, .. } = &mut *state;
         let id = id.unwrap_or_default();
         let payment = payments.get(id).ok_or_else(unknown_payment)?;
         let is_refused = switches.refuses_equal_payments.unwrap_or(dialect == Dialect::V2);
         let is_equal = is_refused && payments.values().any(|known| known.equals(payment));
         let payment = payments.get_mut(id).ok_or_else(unknown_payment)?;
         payment.execute(dialect, is_equal)?;
-        Ok(payment.executed_json(dialect))
+        let json = payment.executed_json(dialect);
+        state.notify(id);
+        Ok(json)
     }
 
     /// Runs a call on the payment with this id.
@@ -165,6 +180,9 @@ impl Program for Bkash {
         }
         if call.path.starts_with("/_control/") {
             return self.control(call);
+        }
+        if call.path == CERTIFICATE_PATH {
+            return Answer { headers: Vec::new(), ..Answer::html(NOTICE_CERTIFICATE.to_owned()) };
         }
         self.api(call, base_url)
     }

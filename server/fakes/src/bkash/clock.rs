@@ -1,4 +1,4 @@
-//! Times in the form that bKash uses.
+//! Times in the forms that bKash and SNS use.
 
 /// A date and time of day.
 struct Civil {
@@ -33,6 +33,18 @@ pub(super) fn in_reply(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}:000 GMT+0600")
 }
 
+/// A time in a notice's message, in Bangladesh's time: `20260101120000`.
+pub(super) fn in_message(seconds: u64) -> String {
+    let Civil { year, month, day, time: [hour, minute, second] } = civil(seconds + DHAKA_SECONDS);
+    format!("{year}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+}
+
+/// A time in a notice of SNS: `2026-01-01T06:00:00.000Z`.
+pub(super) fn in_notice(seconds: u64) -> String {
+    let Civil { year, month, day, time: [hour, minute, second] } = civil(seconds);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +52,7 @@ mod tests {
     #[test]
     fn times_are_written_as_the_gateway_writes_them() {
         assert_eq!(in_reply(1_767_247_200), "2026-01-01T12:00:00:000 GMT+0600");
-        assert_eq!(in_reply(1_709_229_599), "2024-02-29T23:59:59:000 GMT+0600");
-        assert_eq!(in_reply(4_107_542_400), "2100-03-01T06:00:00:000 GMT+0600");
+        assert_eq!(in_message(1_709_229_599), "20240229235959");
+        assert_eq!(in_notice(4_107_542_400), "2100-03-01T00:00:00.000Z");
     }
 }

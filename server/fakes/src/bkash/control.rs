@@ -53,16 +53,15 @@ impl Bkash {
 
     /// Takes a payment's money after all, even if it was refused before, but only if the merchant had requested it.
     pub fn take_late(&self, payment: &str) {
-        if let Some(payment) = lock(&self.state).payments.get_mut(payment).filter(|payment| payment.is_asked_for) {
-            payment.take();
+        let mut state = lock(&self.state);
+        if state.payments.get(payment).is_some_and(|payment| payment.is_asked_for) {
+            state.take(payment);
         }
     }
 
     /// Takes a payment's money, as an execute with an unknown outcome does.
     pub fn take(&self, payment: &str) {
-        if let Some(payment) = lock(&self.state).payments.get_mut(payment) {
-            payment.take();
-        }
+        lock(&self.state).take(payment);
     }
 
     /// The ids of all transactions.
@@ -114,6 +113,12 @@ impl Bkash {
             "/_control/cancel" => self.cancel(id),
             "/_control/books" => return books_json(&self.books()),
             "/_control/switches" => return self.switch(&body),
+            "/_control/notices" => {
+                let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
+                self.send_notices_to(text(&body, "url").unwrap_or_default(), u32::try_from(times).unwrap_or(1));
+                text(&body, "certificate_url").inspect(|url| self.set_certificate_url(url));
+                return Answer::ok(&json!({}));
+            }
             _ => None,
         };
         target.map_or_else(not_found, |target| Answer::ok(&json!({"location": target})))

@@ -249,6 +249,15 @@ impl Payment {
             "customerMsisdn": self.wallet, "initiationTime": clock::in_reply(self.created_at),
             "completedTime": clock::in_reply(self.taken_at), "transactionType": "bKash Tokenized Checkout via API"})
     }
+
+    /// The message of a notice that the money was taken.
+    pub(super) fn notice_json(&self) -> Option<Value> {
+        let transaction = self.transaction.as_ref()?;
+        Some(json!({"dateTime": clock::in_message(self.taken_at), "debitMSISDN": self.wallet,
+            "creditOrganizationName": "Fake shop", "creditShortCode": "50001", "trxID": transaction,
+            "transactionStatus": "Completed", "transactionType": "10002294", "amount": self.amount, "currency": "BDT",
+            "transactionReference": self.payer_reference, "merchantInvoiceNumber": self.invoice}))
+    }
 }
 
 fn invalid_state() -> Refusal {

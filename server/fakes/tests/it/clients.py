@@ -10,7 +10,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import stripe
-from bkash_pgw_tokenized import Bkash
+from bkash_pgw_tokenized import Bkash, ipn, sns_verify
 
 BKASH_URL, STRIPE_URL, APP_KEY, APP_SECRET, USERNAME, PASSWORD, SECRET_KEY, WEBHOOK_SECRET = sys.argv[1:]
 
@@ -39,8 +39,10 @@ async def bkash():
     assert early["statusCode"] == "2060", early
     back = control(BKASH_URL, "approve", {"paymentID": payment["paymentID"]})["location"]
     assert back.startswith("https://shop.example/back?paymentID=") and "status=success" in back
+    control(BKASH_URL, "notices", {"url": Notices.start(), "times": 2})
     done = await client.execute_payment(token, payment["paymentID"])
     assert done["transactionStatus"] == "Completed" and done["amount"] == "15.00" and done["trxID"], done
+    notices(done["trxID"])
     again = await client.execute_payment(token, payment["paymentID"])
     assert again["statusCode"] == "2062", again
     status = await client.payment_status(token, payment["paymentID"])
@@ -51,22 +53,59 @@ async def bkash():
     assert "blocked" in blocked["statusMessage"], blocked
 
 
-class Events(BaseHTTPRequestHandler):
-    received = queue.Queue()
+def fetch_certificate(url):
+    sns_verify._validate_signing_cert_url(url)
+    path = url.removeprefix("https://sns.ap-southeast-1.amazonaws.com")
+    return sns_verify._cert_from_aws_sns(urllib.request.urlopen(BKASH_URL + path).read())
+
+
+def notices(transaction):
+    """Checks the two deliveries of a payment's notice. The certificate comes from the fake, as its address is at AWS."""
+    sns_verify.fetch_signing_certificate = fetch_certificate
+    body, headers = Notices.received.get(timeout=20)
+    assert Notices.received.get(timeout=20)[0] == body
+    envelope = json.loads(body)
+    assert headers["x-amz-sns-message-type"] == envelope["Type"] == "Notification"
+    sns_verify.verify_sns_signature(envelope)
+    try:
+        sns_verify.verify_sns_signature({**envelope, "Message": "{}"})
+        raise SystemExit("a changed notice was accepted")
+    except sns_verify.SnsVerificationError:
+        pass
+    inner = ipn.extract_inner_from_sns_envelope(envelope)
+    assert ipn.ipn_inner_is_success(inner) == (True, None), inner
+    assert inner["trxID"] == transaction and inner["merchantInvoiceNumber"] == "invoice-1", inner
+
+
+class Receiver(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.received.put((body, self.headers["stripe-signature"]))
+        self.received.put((body, self.headers))
         self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_):
         pass
 
+    @classmethod
+    def start(cls):
+        server = HTTPServer(("127.0.0.1", 0), cls)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}/"
+
+
+class Notices(Receiver):
+    received = queue.Queue()
+
+
+class Events(Receiver):
+    received = queue.Queue()
+
 
 def event(kind):
-    body, signature = Events.received.get(timeout=20)
-    event = stripe.Webhook.construct_event(body, signature, WEBHOOK_SECRET)
+    body, headers = Events.received.get(timeout=20)
+    event = stripe.Webhook.construct_event(body, headers["stripe-signature"], WEBHOOK_SECRET)
     assert event["type"] == kind, event
     return event
 
@@ -75,9 +114,7 @@ def cards():
     stripe.api_key = SECRET_KEY
     stripe.api_base = STRIPE_URL
     stripe.max_network_retries = 0
-    receiver = HTTPServer(("127.0.0.1", 0), Events)
-    threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    control(STRIPE_URL, "events", {"url": f"http://127.0.0.1:{receiver.server_port}/", "times": 1})
+    control(STRIPE_URL, "events", {"url": Events.start(), "times": 1})
     order = dict(
         payment_intent_data={"metadata": {"payment_id": "pay_1"}},
         mode="payment", client_reference_id="pay_1", metadata={"payment_id": "pay_1"},
