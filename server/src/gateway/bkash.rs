@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response, sensitive},
-    contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, is_amount},
+    contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, Receipt, is_amount},
     declaration::{Declaration, Parts},
     error::GatewayError,
     settings::Settings,
@@ -223,7 +223,9 @@ fn completed(reply: &Reply, payment: &Payment, attempt: &GatewayAttempt) -> Atte
     let fits =
         is_amount(payment, reply.currency.as_deref().unwrap_or_default(), amount) && invoice == Some(&attempt.invoice);
     match &reply.trx_id {
-        Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },
+        Some(transaction) if fits => {
+            AttemptState::Paid(Receipt { transaction: transaction.clone(), ..Receipt::default() })
+        }
         transaction => AttemptState::Discrepancy {
             transaction: transaction.clone(),
             what: format!(

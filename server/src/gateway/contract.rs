@@ -50,7 +50,7 @@ pub enum AttemptState {
     /// The gateway has not decided yet.
     Pending,
     /// The money is taken, in the payment's amount and currency.
-    Paid { transaction: String },
+    Paid(Receipt),
     /// The gateway attempt failed.
     Failed {
         /// The gateway's reason, in its words.
@@ -60,6 +60,17 @@ pub enum AttemptState {
     Cancelled,
     /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
     Discrepancy { what: String, transaction: Option<String> },
+}
+
+/// What a gateway says of money that it took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// The gateway's id of the transaction.
+    pub transaction: String,
+    /// What it kept, if it says so with the payment.
+    pub cost: Option<CostRow>,
+    /// What it took for the attempt beyond the payment, in words for the person who sends that back.
+    pub surplus: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,6 +122,11 @@ pub trait Gateway: Send + Sync {
     }
     /// Cancels an open gateway attempt, so that it can no longer be paid, and returns its state.
     async fn cancel(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
+    /// Whether an attempt that was paid or cancelled takes no more money. If not, the server asks again about a cancelled
+    /// attempt, and about a paid one after a notice.
+    fn closes(&self) -> bool {
+        true
+    }
     fn refund_way(&self) -> RefundWay {
         self.declared().refunds
     }

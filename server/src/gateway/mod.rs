@@ -21,6 +21,7 @@ mod reference;
 mod returns;
 mod sandbox;
 mod settings;
+mod sslcommerz;
 mod stripe;
 
 use std::{sync::Arc, time::Duration};
@@ -48,7 +49,7 @@ pub use call::Transport;
 #[cfg(feature = "simulation")]
 pub use call::{NoResponse, Response};
 pub use contract::{
-    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, KnownRefund, Listed,
+    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, KnownRefund, Listed, Receipt,
     RefundOutcome, RefundRequest, RefundWay, StatementPart,
 };
 pub use declaration::{AmountLimits, CustomerField, Declaration, Way, Words};
@@ -60,7 +61,7 @@ pub use returns::{Hint, Return};
 pub use settings::{Credentials, variable};
 
 /// All gateways that a server can have, in the order in which customers see them.
-pub static REGISTRY: &[&Declaration] = &[&bkash::DECLARED, &stripe::DECLARED];
+pub static REGISTRY: &[&Declaration] = &[&bkash::DECLARED, &stripe::DECLARED, &sslcommerz::DECLARED];
 
 /// The gateway of test payments.
 pub const SANDBOX: GatewayName = GatewayName::of("sandbox");

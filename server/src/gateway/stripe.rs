@@ -261,7 +261,7 @@ impl Gateway for Stripe {
         let intent = match &attempt.transaction {
             Some(intent) => intent.clone(),
             None => match self.query(payment, attempt).await? {
-                AttemptState::Paid { transaction } => transaction,
+                AttemptState::Paid(receipt) => receipt.transaction,
                 _ => return Err(self.client.unanswered("the payment has no payment intent to refund")),
             },
         };

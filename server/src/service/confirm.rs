@@ -155,17 +155,23 @@ impl Service {
             if let AttemptState::Failed { why } = state {
                 attempt.failure.clone_from(why);
             }
-            if let AttemptState::Paid { transaction } = state {
-                attempt.transaction = Some(transaction.clone());
+            if let AttemptState::Paid(receipt) = state {
+                attempt.transaction = Some(receipt.transaction.clone());
             } else if decision.payment.raw_status == RawStatus::Pending {
                 next.end_attempt(now);
-            } else if attempt.capture_sent_at.is_some() || matches!(state, AttemptState::Failed { .. }) {
-                // The gateway says that the attempt or its capture failed. Later queries find the money if it arrives late.
+            } else if attempt.capture_sent_at.is_some()
+                || matches!(state, AttemptState::Failed { .. })
+                || self.gateways.of_attempt(attempt).is_ok_and(|gateway| !gateway.closes())
+            {
+                // The attempt or its capture failed, or the page may still be paid. Later queries find money that arrives late.
                 let status = &decision.payment.raw_status;
                 next.check_at = next_check(status, WaitsFor::Gateway, now, session.expires_at, now);
             }
         }
-        let payment = self.records().commit_decision(session, next, decision).await?;
+        let payment = match state {
+            AttemptState::Paid(receipt) => self.commit_paid(session, next, decision, receipt).await?,
+            _ => self.records().commit_decision(session, next, decision).await?,
+        };
         tracing::info!(payment = %payment.id, status = payment.raw_status.as_str(), "applied the gateway's answer");
         Ok(payment)
     }
@@ -173,7 +179,13 @@ impl Service {
     /// Requests a manual review of a discrepancy. Until a person resolves it, the server asks the gateway only for a pending
     /// refund. `next` is the session afterwards, except for the review.
     pub(super) async fn request_review(&self, session: &Session, mut next: Session, what: &str) -> Result<Payment> {
-        tracing::error!(payment = %session.payment.id, what, "needs manual review: payments-server reviews list");
+        self.add_review(&mut next, what);
+        self.commit_without_event(next).await?;
+        Ok(session.payment.clone())
+    }
+
+    pub(super) fn add_review(&self, next: &mut Session, what: &str) {
+        tracing::error!(payment = %next.payment.id, what, "needs manual review: payments-server reviews list");
         let review = ManualReview { what: what.to_owned(), found_at: self.ambient.now(), resolved: None };
         next.check_at = next.check_at.filter(|_| next.pending_refund.is_some());
         if let Some(ManualReview { what, found_at, resolved }) = next.review.replace(review) {
@@ -181,8 +193,6 @@ impl Service {
             let resolved = resolved.map(|it| it.resolved_at);
             resolved.into_iter().for_each(|at| next.record(at, TimelineKind::ReviewResolved, "The operator decided."));
         }
-        self.commit_without_event(next).await?;
-        Ok(session.payment.clone())
     }
 }
 
@@ -212,7 +222,7 @@ fn step(session: &Session, state: &AttemptState, hint: Hint, capture_interval_mi
     let failed = if session.may_try_again(now) { Cause::AttemptFailed } else { Cause::GatewayFailed };
     let is_given_up = matches!(hint, Hint::Cancelled | Hint::CouldNotPay);
     match state {
-        AttemptState::Paid { .. } => Step::Change(Cause::GatewayConfirmed),
+        AttemptState::Paid(_) => Step::Change(Cause::GatewayConfirmed),
         AttemptState::Discrepancy { what, .. } => Step::Review(what.clone()),
         AttemptState::Pending if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Answer),
         _ if session.payment.raw_status != RawStatus::Processing => Step::Wait(WaitsFor::Gateway),

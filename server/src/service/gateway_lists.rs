@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::{Result, Service, retry_on_conflict};
 use crate::{
-    domain::{CostRow, GatewayCost},
+    domain::{CostRow, GatewayCost, Session},
     gateway::{Gateway, GatewayError, GatewayList, Listed},
     store::{BookingWrite, Change, PaymentWrite, Write},
 };
@@ -72,23 +72,29 @@ impl Service {
     }
 
     /// Books what the gateway kept of a payment, once for each row of its books.
-    async fn book_cost(&self, id: &PaymentId, row: &CostRow) -> Result<()> {
+    pub(super) async fn book_cost(&self, id: &PaymentId, row: &CostRow) -> Result<()> {
         retry_on_conflict(|| async {
             let Some(session) = self.store.session(id).await? else { return Ok(()) };
-            if !session.lacks_cost(row) {
-                return Ok(());
-            }
-            let is_of_merchant = self.settings.merchants_bear_costs;
-            let cost = GatewayCost { row: row.id.clone(), minor: row.minor, is_of_merchant };
-            let created_at = self.ambient.now().max(session.payment.updated_at);
-            let id = TransactionId::new(session.payment.developer_id.slot(), created_at, self.ambient.id_bytes());
-            let booking = BookingWrite { id, created_at, booking: cost.booking() };
             let mut next = session.next();
-            next.costs.push(cost);
+            let Some(booking) = self.cost_of(&mut next, row) else { return Ok(()) };
             let write = PaymentWrite::new(next, RawJson::of(&session.payment)?, None, None);
             let write = PaymentWrite { without_event: vec![booking], ..write };
             Ok(self.commit(Change::of(Write::Payment(Box::new(write)))).await?)
         })
         .await
+    }
+
+    /// Adds a cost to a session; `None` if it has it.
+    pub(super) fn cost_of(&self, next: &mut Session, row: &CostRow) -> Option<BookingWrite> {
+        if !next.lacks_cost(row) {
+            return None;
+        }
+        let is_of_merchant = self.settings.merchants_bear_costs;
+        let cost = GatewayCost { row: row.id.clone(), minor: row.minor, is_of_merchant };
+        let created_at = self.ambient.now().max(next.payment.updated_at);
+        let id = TransactionId::new(next.payment.developer_id.slot(), created_at, self.ambient.id_bytes());
+        let booking = BookingWrite { id, created_at, booking: cost.booking() };
+        next.costs.push(cost);
+        Some(booking)
     }
 }

@@ -34,7 +34,10 @@ impl Service {
                     None => return Ok(()),
                 }
             }
-            Ok(())
+            match reported.iter().find_map(GatewayRefund::unclear) {
+                Some(what) => self.review_once(&session, what).await,
+                None => Ok(()),
+            }
         })
         .await
     }
@@ -109,7 +112,10 @@ impl Service {
 
     /// Leaves something that the gateway has and the payment cannot have to a person, once.
     pub(super) async fn review_reported(&self, session: &Session, what: &str, why: &str) -> Result<()> {
-        let what = format!("the gateway has {what}, which this payment cannot have: {why}");
+        self.review_once(session, &format!("the gateway has {what}, which this payment cannot have: {why}")).await
+    }
+
+    async fn review_once(&self, session: &Session, what: &str) -> Result<()> {
         if session.review.as_ref().is_some_and(|review| review.what == what) {
             return Ok(());
         }
@@ -118,8 +124,8 @@ impl Service {
             return Err(ServiceError::RefundInProgress);
         }
         let mut next = session.next();
-        next.record(self.ambient.now(), TimelineKind::GatewayError, &what);
-        self.request_review(session, next, &what).await.map(drop)
+        next.record(self.ambient.now(), TimelineKind::GatewayError, what);
+        self.request_review(session, next, what).await.map(drop)
     }
 
     /// Follows a refund of the gateway's list, if the payment lacks it.

@@ -5,7 +5,7 @@ use payments_core::{Cause, PaymentId};
 use super::{Result, Service, confirm::awaits_gateway, retry_on_conflict};
 use crate::{
     domain::Session,
-    gateway::{self, AttemptState},
+    gateway::{self, AttemptState, Receipt},
 };
 
 impl Service {
@@ -32,7 +32,7 @@ impl Service {
                 async { self.gateways.of_attempt(&ended.attempt)?.cancel(&session.payment, &ended.attempt).await };
             let ended = &mut next.ended_attempts[nth];
             match asked.await {
-                Ok(AttemptState::Paid { transaction }) => return self.take_late_money(session, nth, transaction).await,
+                Ok(AttemptState::Paid(receipt)) => return self.take_late_money(session, nth, &receipt).await,
                 Ok(AttemptState::Discrepancy { what, .. }) => {
                     return self.review_ended(session, next, nth, &what).await;
                 }
@@ -65,22 +65,23 @@ impl Service {
     }
 
     /// The money counts if the payment has none yet. Otherwise the customer paid twice, and a person sends the money back.
-    async fn take_late_money(&self, session: &Session, nth: usize, transaction: String) -> Result<()> {
-        let now = self.ambient.now();
+    async fn take_late_money(&self, session: &Session, nth: usize, receipt: &Receipt) -> Result<()> {
+        let (now, Receipt { transaction, surplus, .. }) = (self.ambient.now(), receipt);
         let mut next = session.next();
         let ended = &mut next.ended_attempts[nth];
         ended.check_at = None;
         ended.attempt.transaction = Some(transaction.clone());
         let Ok(decision) = payments_core::decide(&session.payment, Cause::GatewayConfirmed, now) else {
             let (gateway, invoice) = (gateway::title(ended.attempt.gateway), &ended.attempt.invoice);
-            let what = format!(
+            let mut what = format!(
                 "{gateway} took the money of an earlier attempt too: transaction {transaction} for {invoice}; send it back"
             );
+            surplus.iter().for_each(|more| what = format!("{what}; {more}"));
             return self.request_review(session, next, &what).await.map(drop);
         };
         next.return_to(nth, now);
         next.check_at = None;
-        let payment = self.records().commit_decision(session, next, decision).await?;
+        let payment = self.commit_paid(session, next, decision, receipt).await?;
         tracing::info!(payment = %payment.id, "the money of an earlier attempt arrived");
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Directory, Result, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{ManualSettlement, Resolution, Session},
-    gateway::{AttemptState, Gateways},
+    gateway::{AttemptState, Gateways, Receipt},
 };
 
 const CONFIRMED: Cause = Cause::GatewayConfirmed;
@@ -207,7 +207,10 @@ async fn transaction_of(gateways: &Gateways, session: &Session, given: Option<&s
     let attempt = session.attempt.as_ref().ok_or_else(|| invalid("this payment has no attempt at a gateway"))?;
     let asked = async { gateways.of_attempt(attempt)?.query(&session.payment, attempt).await };
     let why = match asked.await {
-        Ok(AttemptState::Paid { transaction } | AttemptState::Discrepancy { transaction: Some(transaction), .. }) => {
+        Ok(
+            AttemptState::Paid(Receipt { transaction, .. })
+            | AttemptState::Discrepancy { transaction: Some(transaction), .. },
+        ) => {
             return Ok(transaction);
         }
         Ok(_) => "the gateway does not say that it has the money".to_owned(),

@@ -41,6 +41,7 @@ mod payout_steps;
 mod payout_worker;
 mod payouts;
 mod prune;
+mod receipts;
 mod reconcile;
 mod records;
 mod recover;

@@ -25,7 +25,10 @@ impl Service {
         let (NoticeSubject::Attempt(of) | NoticeSubject::Refunds { of, .. } | NoticeSubject::Disputes(of)) = &subject;
         if let Some(payment) = self.payment_of(gateway, of).await? {
             match subject {
-                NoticeSubject::Attempt(_) => self.query_soon(&payment).await?,
+                NoticeSubject::Attempt(_) => {
+                    self.query_soon(&payment).await?;
+                    self.look_for_surplus(gateway, &payment).await?;
+                }
                 NoticeSubject::Disputes(_) => self.follow_disputes(&payment).await?,
                 NoticeSubject::Refunds { has_failed, .. } => match self.follow_refunds(&payment).await {
                     // The request that made the refund records it. A failure comes again.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::error::StripeError;
 use crate::gateway::{
     answer::Names,
-    contract::{AttemptState, is_amount},
+    contract::{AttemptState, Receipt, is_amount},
 };
 
 #[derive(Debug, Deserialize)]
@@ -47,7 +47,9 @@ impl Session {
         let fits = self.client_reference_id.as_deref() == Some(payment.id.as_str())
             && is_amount(payment, self.currency.as_deref().unwrap_or_default(), amount);
         match &self.payment_intent {
-            Some(transaction) if fits => AttemptState::Paid { transaction: transaction.clone() },
+            Some(transaction) if fits => {
+                AttemptState::Paid(Receipt { transaction: transaction.clone(), ..Receipt::default() })
+            }
             transaction => AttemptState::Discrepancy {
                 transaction: transaction.clone(),
                 what: format!(

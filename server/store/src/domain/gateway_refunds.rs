@@ -28,6 +28,21 @@ pub enum GatewayRefundState {
     Failed {
         reason: Option<String>,
     },
+    /// The gateway's answer does not tell, and will not: a person looks there.
+    Unclear {
+        /// What to look for.
+        what: String,
+    },
+}
+
+impl GatewayRefund {
+    /// What a person must look for.
+    pub fn unclear(&self) -> Option<&str> {
+        match &self.state {
+            GatewayRefundState::Unclear { what } => Some(what),
+            _ => None,
+        }
+    }
 }
 
 /// The gateway's id of a refund.

@@ -1,0 +1,81 @@
+//! What SSLCommerz declares of itself.
+
+use payments_core::{Amount, Currency, PaymentMethod};
+
+use super::SslCommerz;
+use crate::gateway::{
+    contract::RefundWay,
+    declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+    reference::ReferenceForm,
+    returns::{Hint, Returns},
+    settings::{Setting, SettingKind, Settings},
+};
+
+const LIVE: &str = "https://securepay.sslcommerz.com";
+
+/// SSLCommerz also takes other currencies, but converts them at rates of its own. Its limits, its refunds and what it keeps are
+/// then in taka, so this server offers it for taka only.
+const LIMITS: AmountLimits = AmountLimits { least: Amount::from_major(10), most: Amount::from_major(500_000) };
+
+pub(in crate::gateway) static DECLARED: Declaration = Declaration {
+    name: "sslcommerz",
+    title: "SSLCommerz",
+    ways: &[Way {
+        name: "sslcommerz",
+        method: PaymentMethod::Card,
+        title: ["Card, bank or wallet", "কার্ড, ব্যাংক বা ওয়ালেট"],
+        hint: ["Choose how to pay on SSLCommerz's page.", "SSLCommerz-এর নিজস্ব পাতায় পরিশোধের মাধ্যম বেছে নেবেন।"],
+        limits: &[(Currency::Bdt, LIMITS)],
+        asks: &[
+            Ask {
+                field: CustomerField::Name, is_required: true, label: ["Your name", "আপনার নাম"], hint: ["", ""]
+            },
+            Ask {
+                field: CustomerField::Email,
+                is_required: true,
+                label: ["Your e-mail address", "আপনার ই-মেইল ঠিকানা"],
+                hint: ["At most 50 characters.", "সর্বোচ্চ ৫০ অক্ষর।"],
+            },
+            Ask {
+                field: CustomerField::Phone,
+                is_required: true,
+                label: ["Your mobile number", "আপনার মোবাইল নম্বর"],
+                hint: ["11 digits, such as 01712345678.", "১১ সংখ্যা, যেমন 01712345678।"],
+            },
+        ],
+    }],
+    // As long as `tran_id` and `refund_trans_id` may be.
+    reference: ReferenceForm::Of {
+        alphabet: b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+        chars: 30,
+    },
+    captures: false,
+    refunds: RefundWay::Gateway,
+    needs_token: false,
+    lists: &[],
+    returns: Returns {
+        outcome: "status",
+        words: &[("VALID", Hint::Approved), ("FAILED", Hint::CouldNotPay), ("CANCELLED", Hint::Cancelled)],
+        attempt: "tran_id",
+    },
+    notice_bytes: Some(64 * 1024),
+    notice_answer: ("text/plain", "OK"),
+    settings: &[
+        Setting { key: "base_url", kind: SettingKind::Url { live: LIVE } },
+        Setting { key: "store_id", kind: SettingKind::Credential },
+        Setting { key: "store_password", kind: SettingKind::Credential },
+        Setting { key: "hash", kind: SettingKind::Word(&["sha256", "md5"]) },
+    ],
+    setup: "set store_id and store_password, which SSLCommerz sends by e-mail. The latter is not the panel's password",
+    check: |_| Ok(()),
+    mode,
+    make: |parts| Ok(Box::new(SslCommerz::new(parts))),
+};
+
+fn mode(settings: &Settings) -> String {
+    match settings.text("base_url") {
+        LIVE => "live".to_owned(),
+        url if url.contains("sandbox") => format!("SSLCommerz's sandbox at {url}"),
+        url => format!("at {url}"),
+    }
+}
