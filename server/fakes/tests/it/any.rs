@@ -9,7 +9,12 @@ use super::*;
 
 #[tokio::test]
 async fn a_test_drives_a_fake_without_its_name() {
-    for fake in [Arc::new(Bkash::new()) as Arc<dyn Fake>, Arc::new(Bkash::v2()), Arc::new(Stripe::new()), Arc::new(SslCommerz::new())] {
+    for fake in [
+        Arc::new(Bkash::new()) as Arc<dyn Fake>,
+        Arc::new(Bkash::v2()),
+        Arc::new(Stripe::new()),
+        Arc::new(SslCommerz::new()),
+    ] {
         let running = Running::share(Arc::clone(&fake), "127.0.0.1:0").await.unwrap();
         assert!(running.settings().starts_with(&format!("[{}]\n", fake.name())));
         assert_eq!(fake.visit(&format!("{}/customer/unknown", running.url()), Does::Pays), None);

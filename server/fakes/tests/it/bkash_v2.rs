@@ -213,9 +213,10 @@ async fn a_lost_refund_reply_is_found_by_the_status_call() {
 
 #[tokio::test]
 async fn the_settings_of_each_version_name_its_base_address() {
-    for (fake, expected) in
-        [(Bkash::new(), "/v1.2.0-beta\"\napp_key"), (Bkash::v2(), "/v2\"\nversion = \"v2\"\nrefunds = \"by_api\"\napp_key")]
-    {
+    for (fake, expected) in [
+        (Bkash::new(), "/v1.2.0-beta\"\napp_key"),
+        (Bkash::v2(), "/v2\"\nversion = \"v2\"\nrefunds = \"by_api\"\napp_key"),
+    ] {
         let fake = Running::start(fake, "127.0.0.1:0").await.unwrap();
         assert!(fake.settings().starts_with(&format!("[bkash]\nbase_url = \"{}{expected}", fake.url())));
     }

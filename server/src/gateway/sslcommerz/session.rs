@@ -17,8 +17,8 @@ impl SslCommerz {
     pub(super) fn form(&self, request: &AttemptRequest<'_>) -> Result<Vec<(&'static str, String)>, Rejection> {
         let payment = request.payment;
         let lacks = |field, what: &str| self.client.rejection(field, format!("it needs the customer's {what}"));
-        let name = request.name.map(one_line).filter(|name| !name.is_empty());
-        let email = request.email.ok_or_else(|| lacks("cus_email", "e-mail address"))?;
+        let name = request.customer.name.as_deref().map(one_line).filter(|name| !name.is_empty());
+        let email = request.customer.email.as_deref().ok_or_else(|| lacks("cus_email", "e-mail address"))?;
         // A shorter one would be somebody else's.
         if email.chars().count() > 50 {
             return Err(lacks("cus_email", "e-mail address in at most 50 characters"));
@@ -39,7 +39,7 @@ impl SslCommerz {
             ("ipn_url", notices.unwrap_or_default()),
             ("cus_name", cut(&name.ok_or_else(|| lacks("cus_name", "name"))?, 50)),
             ("cus_email", email.to_owned()),
-            ("cus_phone", request.phone.ok_or_else(|| lacks("cus_phone", "mobile number"))?.to_owned()),
+            ("cus_phone", request.customer.phone.clone().ok_or_else(|| lacks("cus_phone", "mobile number"))?),
             ("cus_add1", NOT_GIVEN.to_owned()),
             ("cus_city", NOT_GIVEN.to_owned()),
             ("cus_postcode", NOT_GIVEN.to_owned()),
@@ -81,7 +81,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::Payment;
+    use payments_core::{Customer, Payment};
 
     use super::*;
     use crate::{
@@ -96,20 +96,24 @@ mod tests {
     fn texts_are_cut_between_characters_and_a_missing_or_long_address_is_refused() {
         let http = reqwest::Client::new();
         let calls = crate::metrics::Metrics::new().gateways;
-        let client = GatewayClient::by(&DECLARED, http.clone(), Box::new(Network(http)), calls);
+        let client =
+            GatewayClient::by(&DECLARED, http.clone(), Box::new(Network(http)), std::sync::Arc::default(), calls);
         let gateway = SslCommerz { client, settings: Settings::default() };
         let mut payment = new_session().payment;
         payment.description = Some(format!("  Two\ncups {}", "চা".repeat(300)));
-        let name = "রহিম ".repeat(30);
+        let customer = Customer {
+            name: Some("রহিম ".repeat(30)),
+            email: Some("karim@example.com".into()),
+            phone: Some("01712345678".into()),
+            ..Customer::default()
+        };
         let request = AttemptRequest {
             payment: &payment,
             way: &DECLARED.ways[0],
             invoice: "T1",
             merchant_name: "Rahim & Sons",
             return_url: "https://pay.example/return/x/gateways/sslcommerz/return/pay_1",
-            name: Some(&name),
-            email: Some("karim@example.com"),
-            phone: Some("01712345678"),
+            customer: &customer,
             expires_at: payment.created_at,
             now: payment.created_at,
         };
@@ -121,14 +125,19 @@ mod tests {
         assert!(form.iter().all(|(name, _)| !name.starts_with("store_")));
 
         let long = format!("{}@example.com", "a".repeat(39));
-        for (name, email, phone, lacks) in [
-            (Some("  "), request.email, request.phone, "name"),
-            (None, request.email, request.phone, "name"),
-            (request.name, None, request.phone, "e-mail address"),
-            (request.name, Some(&*long), request.phone, "e-mail address in at most 50 characters"),
-            (request.name, request.email, None, "mobile number"),
+        let with = |change: &dyn Fn(&mut Customer)| {
+            let mut changed = customer.clone();
+            change(&mut changed);
+            changed
+        };
+        for (customer, lacks) in [
+            (with(&|it| it.name = Some("  ".into())), "name"),
+            (with(&|it| it.name = None), "name"),
+            (with(&|it| it.email = None), "e-mail address"),
+            (with(&|it| it.email = Some(long.clone())), "e-mail address in at most 50 characters"),
+            (with(&|it| it.phone = None), "mobile number"),
         ] {
-            let refused = gateway.form(&AttemptRequest { name, email, phone, ..request }).unwrap_err();
+            let refused = gateway.form(&AttemptRequest { customer: &customer, ..request }).unwrap_err();
             assert_eq!(refused.message, format!("it needs the customer's {lacks}"));
         }
         let nameless = Payment { description: Some(" \n".into()), ..payment.clone() };
