@@ -49,6 +49,13 @@ macro_rules! store {
             pub const fn new(pool: $pool) -> Self {
                 Self { pool }
             }
+
+            /// Begins in a task of its own: if sqlx's `begin_with` is dropped halfway, a connection of the pool keeps its
+            /// transaction, and SQLite its lock.
+            async fn begin_tx(&self) -> Result<Transaction<'static, $database>, BoxError> {
+                let pool = self.pool.clone();
+                Ok(tokio::spawn(async move { pool.begin_with($begin).await }).await??)
+            }
         }
 
         /// A transaction of the shop's database. Run each statement of a handler on `&mut **tx`. Only the inbox ends it.
@@ -78,7 +85,7 @@ macro_rules! store {
                 if let Ok(Some(version)) = found {
                     return Ok(version <= VERSION);
                 }
-                let mut tx = self.pool.begin_with($begin).await?;
+                let mut tx = self.begin_tx().await?;
                 query($lock).execute(&mut *tx).await?;
                 for sql in TABLES {
                     query(sql).execute(&mut *tx).await?;
@@ -105,7 +112,7 @@ macro_rules! store {
             }
 
             async fn begin(&self, inbox: &InboxId, from: &str, to: &str) -> Result<Option<Self::Tx>, BoxError> {
-                let mut tx = self.pool.begin_with($begin).await?;
+                let mut tx = self.begin_tx().await?;
                 let set = query(MOVE).bind(&inbox.name).bind(inbox.workspace.as_str()).bind(inbox.environment.as_str());
                 let moved = set.bind(from).bind(to).execute(&mut *tx).await?.rows_affected();
                 if moved == 1 {

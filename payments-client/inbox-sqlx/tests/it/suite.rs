@@ -75,6 +75,26 @@ macro_rules! suite {
         }
 
         #[tokio::test(flavor = "multi_thread")]
+        async fn an_inbox_that_is_dropped_at_any_await_goes_on() {
+            let (server, shop) = (server().await, <$shop>::new().await);
+            let inbox = inbox(server.client(), &shop);
+            let mut created = create(server.client(), 1).await;
+            for polls in 1..40 {
+                created.extend(create(server.client(), 1).await);
+                let mut left = polls;
+                let mut run = std::pin::pin!(inbox.run_once(note));
+                std::future::poll_fn(|context| {
+                    left -= 1;
+                    let is_over = run.as_mut().poll(context).is_ready() || left == 0;
+                    if is_over { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+                })
+                .await;
+            }
+            inbox.run_once(note).await.unwrap();
+            assert_eq!(noted(&shop).await, text(&created));
+        }
+
+        #[tokio::test(flavor = "multi_thread")]
         async fn an_error_stops_at_its_event_is_visible_and_can_be_skipped() {
             let (server, shop) = (server().await, <$shop>::new().await);
             let created = create(server.client(), 5).await;
