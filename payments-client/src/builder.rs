@@ -79,7 +79,7 @@ pub struct ClientBuilder {
     stays_within_rate_limit: bool,
     clock: Option<Clock>,
     #[cfg(feature = "testing")]
-    script: Option<crate::testing::Script>,
+    pub(crate) double: Option<crate::testing::Double>,
 }
 
 impl ClientBuilder {
@@ -103,7 +103,7 @@ impl ClientBuilder {
             stays_within_rate_limit: false,
             clock: None,
             #[cfg(feature = "testing")]
-            script: None,
+            double: None,
         }
     }
 
@@ -180,7 +180,7 @@ impl ClientBuilder {
     /// Takes responses from a script instead of a server.
     #[cfg(feature = "testing")]
     pub fn script(mut self, script: crate::testing::Script) -> Self {
-        self.script = Some(script);
+        self.double = Some(crate::testing::Double::Script(script));
         self
     }
 
@@ -239,7 +239,7 @@ impl ClientBuilder {
             early_timer: EarlyTimer::default(),
             limiter: self.stays_within_rate_limit.then(Limiter::default),
             #[cfg(feature = "testing")]
-            script: self.script,
+            double: self.double,
         };
         Ok(Client { inner: Arc::new(inner) })
     }

@@ -43,7 +43,7 @@ pub(crate) struct Inner {
     /// Set if the client stays within the rate limit.
     pub(crate) limiter: Option<Limiter>,
     #[cfg(feature = "testing")]
-    pub(crate) script: Option<crate::testing::Script>,
+    pub(crate) double: Option<crate::testing::Double>,
 }
 
 /// The header that has the API key.
@@ -177,8 +177,8 @@ impl Client {
         let request = self.prepare(call, left);
         let idempotency_key = call.key.clone();
         #[cfg(feature = "testing")]
-        if let Some(script) = &self.inner.script {
-            let (status, headers, body) = script.respond(&request.build().map_err(failed)?)?;
+        if let Some(double) = &self.inner.double {
+            let (status, headers, body) = double.respond(&request.build().map_err(failed)?).await?;
             return Ok(RawResponse { status, headers, body, tries, idempotency_key });
         }
         self.inner.early_timer.keep(self.inner.attempt_timeout.min(self.inner.total_timeout));

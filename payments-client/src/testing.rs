@@ -1,5 +1,6 @@
 //! For a merchant's tests: a [real server](TestServer) with a webhook receiver, [with live payments](LiveServer) too; ready-made
-//! [payments and events](simulated); or scripted responses and a fixed clock. The latter need no sockets and take no real time.
+//! [payments and events](simulated); [histories of payments](Worlds), decided by seeds; or scripted responses and a fixed clock. The
+//! latter need no sockets and take no real time.
 //!
 //! ```
 //! use payments_client::{Client, testing::{FixedClock, Script}};
@@ -22,6 +23,7 @@ mod live;
 mod receiver;
 mod server;
 mod simulated;
+mod worlds;
 
 use std::{
     collections::VecDeque,
@@ -41,6 +43,24 @@ pub use live::{LiveError, LiveServer};
 pub use receiver::{ReceiveError, Receiver};
 pub use server::{StartError, TestServer};
 pub use simulated::simulated;
+pub use worlds::{Input, Order, PlacedOrder, Return, Truth, Webhook, World, WorldFailure, Worlds};
+
+/// What answers a client's requests in place of a server.
+#[derive(Debug, Clone)]
+pub(crate) enum Double {
+    Script(Script),
+    World(Arc<worlds::Api>),
+}
+
+impl Double {
+    /// The status, headers and body of the next response, or how the request fails.
+    pub(crate) async fn respond(&self, request: &reqwest::Request) -> Result<(u16, HeaderMap, Bytes), (Failure, Kind)> {
+        match self {
+            Self::Script(script) => script.respond(request),
+            Self::World(api) => api.respond(request).await,
+        }
+    }
+}
 
 /// The responses that a client gets, in order. Clones share the script, so a test can keep one.
 #[derive(Debug, Clone, Default)]
@@ -134,8 +154,7 @@ impl Script {
         self
     }
 
-    /// The status, headers and body of the next response, or how the request fails.
-    pub(crate) fn respond(&self, request: &reqwest::Request) -> Result<(u16, HeaderMap, Bytes), (Failure, Kind)> {
+    fn respond(&self, request: &reqwest::Request) -> Result<(u16, HeaderMap, Bytes), (Failure, Kind)> {
         match self.play(request) {
             Outcome::Response { status, headers, body } => Ok((status.as_u16(), headers, body)),
             Outcome::Lost => Err((Failure::Lost, Kind::Lost(None))),

@@ -13,3 +13,5 @@ mod server;
 #[cfg(feature = "testing")]
 mod testkit;
 mod wire;
+#[cfg(feature = "testing")]
+mod worlds;
