@@ -14,7 +14,7 @@ use warp::{Filter, http::StatusCode, reply};
 use crate::database::{self, Pool, Store, Tx};
 
 /// `parcels` is an outbox: a packer takes its rows and sends them.
-const TABLES: &str = "
+pub(crate) const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS orders (number TEXT PRIMARY KEY, paid BOOLEAN NOT NULL DEFAULT FALSE);
     CREATE TABLE IF NOT EXISTS parcels (number TEXT NOT NULL REFERENCES orders);
 ";
@@ -34,9 +34,8 @@ async fn run() -> Result<(), BoxError> {
     let pool = database::open(env::var("SHOP_DATABASE").ok()).await?;
     raw_sql(TABLES).execute(&pool).await?;
 
-    let client = Client::from_env()?;
-    let inbox = Inbox::new(client.clone(), Store::new(pool.clone())).name("orders").start(Start::Beginning);
-    let settled = inbox.clone();
+    let shop = Shop::new(Client::from_env()?, pool, verifier);
+    let settled = shop.inbox.clone();
     let settled = tokio::spawn(async move { settled.run(settle).await });
 
     let listen = env::var("SHOP_LISTEN").unwrap_or_else(|_| "127.0.0.1:3000".into());
@@ -44,7 +43,7 @@ async fn run() -> Result<(), BoxError> {
     let listener = listener.map_err(|error| format!("cannot listen on SHOP_LISTEN={listen}: {error}"))?;
     println!("the shop listens on http://{}", listener.local_addr()?);
 
-    let shop = Arc::new(Shop { client, pool, inbox, verifier });
+    let shop = Arc::new(shop);
     let with_shop = warp::any().map(move || Arc::clone(&shop));
     let buy = warp::path!("orders" / String)
         .and(warp::post())
@@ -68,7 +67,7 @@ async fn run() -> Result<(), BoxError> {
 }
 
 /// What an event changes. It commits together with the inbox's cursor.
-async fn settle(tx: &mut Tx, event: &Event) -> Result<(), BoxError> {
+pub(crate) async fn settle(tx: &mut Tx, event: &Event) -> Result<(), BoxError> {
     if *event.kind() == EventKind::PaymentCompleted {
         let number = event.payment()?.merchant_transaction_id;
         query("UPDATE orders SET paid = TRUE WHERE number = $1").bind(&number).execute(&mut **tx).await?;
@@ -77,16 +76,21 @@ async fn settle(tx: &mut Tx, event: &Event) -> Result<(), BoxError> {
     Ok(())
 }
 
-struct Shop {
+pub(crate) struct Shop {
     client: Client,
     pool: Pool,
-    inbox: Inbox<Store>,
+    pub(crate) inbox: Inbox<Store>,
     verifier: Verifier,
 }
 
 impl Shop {
+    pub(crate) fn new(client: Client, pool: Pool, verifier: Verifier) -> Self {
+        let inbox = Inbox::new(client.clone(), Store::new(pool.clone())).name("orders").start(Start::Beginning);
+        Self { client, pool, inbox, verifier }
+    }
+
     /// Creates an order and its payment, each once. Returns the checkout's URL.
-    async fn buy(&self, number: &str) -> Result<String, BoxError> {
+    pub(crate) async fn buy(&self, number: &str) -> Result<String, BoxError> {
         let insert = query("INSERT INTO orders (number) VALUES ($1) ON CONFLICT DO NOTHING");
         insert.bind(number).execute(&self.pool).await?;
         let params = CreatePayment::of(Money::taka(750))
@@ -105,7 +109,7 @@ impl Shop {
     }
 
     /// A webhook only wakes the inbox, so it may be lost or come twice.
-    fn woken_by(&self, signature: &str, body: &[u8]) -> StatusCode {
+    pub(crate) fn woken_by(&self, signature: &str, body: &[u8]) -> StatusCode {
         match self.verifier.verify(signature, body) {
             Ok(webhook) => {
                 self.inbox.wake(&webhook);

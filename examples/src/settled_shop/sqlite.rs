@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod shop;
+#[cfg(test)]
+mod worlds;
 
 mod database {
     pub(crate) use payments_inbox_sqlx::{SqliteStore as Store, SqliteTx as Tx};
