@@ -37,6 +37,16 @@ impl Back {
 pub trait Fake: Program {
     /// The gateway's name in the server's settings.
     fn name(&self) -> &'static str;
+    /// The currency of its payments.
+    fn currency(&self) -> &'static str {
+        "BDT"
+    }
+    /// Where the server is that has its notices, if it sends them to one address.
+    fn tell(&self, _base_url: &str) {}
+    /// The operations that must not fail at random, because the gateway blocks a merchant who repeats them.
+    fn spared(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// The payments and the money that it took and sent back.
     fn books(&self) -> Vec<Entry>;
     /// What the customer does with the attempt whose page is at this address. `None` if the page is closed, or the browser stays

@@ -26,6 +26,7 @@ pub mod stripe;
 
 use std::{
     cell::Cell,
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -35,6 +36,18 @@ pub use customer::{Back, Does, Fake};
 pub use faults::{Fault, Faults, Instead};
 pub use form::Form;
 pub use serve::{Answer, Call, Program, Running, run};
+
+/// A fake of each gateway.
+#[must_use]
+pub fn all() -> Vec<Arc<dyn Fake>> {
+    vec![Arc::new(bkash::Bkash::new()), Arc::new(stripe::Stripe::new()), Arc::new(sslcommerz::SslCommerz::new())]
+}
+
+/// A fake of each gateway, in the newest version of its API.
+#[must_use]
+pub fn newest() -> Vec<Arc<dyn Fake>> {
+    vec![Arc::new(bkash::Bkash::v2()), Arc::new(stripe::Stripe::new()), Arc::new(sslcommerz::SslCommerz::new())]
+}
 
 /// One payment in a gateway's books.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use warp::http::HeaderMap;
 
 use super::{
     answer::{FinalRejection, Rejection},
-    declaration::{Declaration, Way},
+    declaration::Declaration,
     error::GatewayError,
     notice::{Notice, NoticeError},
 };
@@ -26,7 +26,6 @@ pub enum BeginOutcome {
 #[derive(Debug)]
 pub struct AttemptRequest<'o> {
     pub payment: &'o Payment,
-    pub way: &'static Way,
     /// Our reference, unique among all gateway attempts.
     pub invoice: &'o str,
     /// The merchant's name, as the customer reads it.

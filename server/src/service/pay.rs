@@ -142,7 +142,6 @@ impl Service {
         invalid.or(())?;
         let order = AttemptRequest {
             payment,
-            way,
             invoice: &invoice,
             merchant_name,
             return_url: &format!("{base_url}/gateways/{name}/return/{}", payment.id),

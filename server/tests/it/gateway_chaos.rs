@@ -1,26 +1,28 @@
-//! Live payments through each gateway while a third of all gateway calls fail, callbacks come twice, and the
-//! server is killed several times. At the end the ledger equals the books of the gateways.
+//! Live payments through each gateway while a third of all gateway calls fail, customers come back twice, and the server is
+//! killed several times. At the end the ledger equals the books of the gateways. No gateway is named here.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use futures_util::{StreamExt, stream};
-use gateway_fakes::{
-    Entry, Fault, Running,
-    bkash::{self, Bkash},
-    stripe::{self, Stripe},
-};
+use gateway_fakes::{Back, Does, Entry, Fake, Fault, Running};
 use payments_core::Amount;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::{engine::Engine, live::Live};
+use crate::{
+    engine::Engine,
+    market::{Market, order, return_by},
+};
 
 /// Payments per gateway: only a few, because simulated runs play thousands. Set PAYMENTS_CHAOS=1000 for a long run.
 fn payments() -> usize {
-    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+    std::env::var("PAYMENTS_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(72)
 }
 
 const KILLS: u32 = 2;
@@ -38,9 +40,9 @@ const FAULTS: [Fault; 8] = [
 /// What the customer of a payment does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Customer {
-    /// Approves and returns; the browser requests the return URL twice.
+    /// Pays and returns; the browser requests the return URL twice.
     Pays,
-    /// Approves and closes the tab.
+    /// Pays and closes the tab.
     ClosesTheTab,
     /// Cancels at the gateway.
     Cancels,
@@ -48,7 +50,7 @@ enum Customer {
     Leaves,
     /// Has no money.
     CannotPay,
-    /// Has no money, and tries again with another wallet or card.
+    /// Has no money, and tries again with other money.
     TriesAgain,
 }
 
@@ -63,8 +65,7 @@ struct Shop<'s> {
     http: Client,
     url: String,
     key: String,
-    bkash: &'s Running<Bkash>,
-    stripe: &'s Running<Stripe>,
+    fakes: &'s [Running<dyn Fake>],
     /// How many customers began a second attempt.
     tried_again: AtomicUsize,
 }
@@ -91,68 +92,71 @@ impl Shop<'_> {
         }
     }
 
-    async fn play_customer(&self, number: usize, currency: &str) -> String {
-        let customer = CUSTOMERS[number % CUSTOMERS.len()];
-        let amount: f64 = format!("{}.{:02}", 5 + number % 90, number % 100).parse().unwrap();
-        let body = json!({"amount": amount, "currency": currency, "success_url": "https://shop.example/paid",
-            "cancel_url": "https://shop.example/cart"});
-        let create = self.keyed(Method::POST, "/payments").header("idempotency-key", format!("{currency}-{number}"));
+    async fn play_customer(&self, number: usize, fake: &Running<dyn Fake>) {
+        let (customer, gateway) = (CUSTOMERS[number % CUSTOMERS.len()], fake.program());
+        let name = gateway.name();
+        let amount: f64 = format!("{}.{:02}", 10 + number % 90, number % 100).parse().unwrap();
+        let body = order(&json!({"amount": amount, "currency": gateway.currency(), "ways": [name],
+            "metadata": {"gateway": name}}));
+        let create = self.keyed(Method::POST, "/payments").header("idempotency-key", format!("{name}-{number}"));
         let (status, payment) = self.retry(create.json(&body)).await;
         assert_eq!(status, 201, "{payment}");
-        let id = payment["id"].as_str().unwrap().to_owned();
-        let Some(attempt) = self.pay(&id).await else { return id };
-        let attempt = &attempt;
-        let back = match (currency, customer) {
-            (_, Customer::Leaves) => None,
-            ("BDT", Customer::TriesAgain) => self.bkash.program().approve(attempt, bkash::POOR_WALLET),
-            (_, Customer::TriesAgain) => self.stripe.program().pay(attempt, stripe::SLOW_CARD),
-            ("BDT", Customer::Cancels) => self.bkash.program().cancel(attempt),
-            ("BDT", Customer::CannotPay) => self.bkash.program().approve(attempt, bkash::POOR_WALLET),
-            ("BDT", _) => self.bkash.program().approve(attempt, bkash::WALLET),
-            (_, Customer::Cancels) => Some(format!("{}/gateways/stripe/return/{id}?outcome=cancel", self.url)),
-            (_, Customer::CannotPay) => self.stripe.program().pay(attempt, stripe::DECLINED_CARD),
-            _ => self.stripe.program().pay(attempt, stripe::CARD),
+        let id = payment["id"].as_str().unwrap();
+        let Some(page) = self.pay(id).await else { return };
+        let does = match customer {
+            Customer::Leaves => return,
+            Customer::Pays | Customer::ClosesTheTab => Does::Pays,
+            Customer::Cancels => Does::Cancels,
+            Customer::CannotPay | Customer::TriesAgain => Does::HasNoMoney,
         };
-        if customer == Customer::TriesAgain {
-            self.stripe.program().finish(attempt, false);
+        let back = gateway.visit(&page, does);
+        match (customer, back) {
+            (Customer::ClosesTheTab, _) => {}
+            (Customer::TriesAgain, Some(back)) => {
+                self.come_back(&back).await;
+                self.try_again(id, &page, gateway).await;
+            }
+            // The gateway lets its customers try again on the same page.
+            (Customer::TriesAgain, None) => {
+                if let Some(back) = gateway.visit(&page, Does::Pays) {
+                    self.come_back(&back).await;
+                }
+            }
+            (_, Some(back)) => self.come_back(&back).await,
+            (_, None) => {}
         }
-        if let Some(back) = back.filter(|_| customer != Customer::ClosesTheTab) {
-            self.come_back(&back).await;
+        if customer == Customer::Pays && number % 3 == 0 {
+            self.refund(id).await;
         }
-        if customer == Customer::TriesAgain {
-            self.try_again(&id, attempt, currency).await;
-        }
-        id
     }
 
-    /// Starts paying. Returns the gateway's id of the attempt, or `None` if the session ended before a gateway answered.
+    /// Starts paying. Returns the gateway's page, or `None` if the session ended before a gateway answered.
     async fn pay(&self, id: &str) -> Option<String> {
         let (status, paying) = self.retry(self.http.post(format!("{}/api/v1/checkout/{id}/pay", self.url))).await;
         if status == StatusCode::CONFLICT {
             return None;
         }
         assert_eq!(status, 200, "{paying}");
-        paying["redirectUrl"].as_str().unwrap().rsplit('/').next().map(str::to_owned)
+        paying["redirectUrl"].as_str().map(str::to_owned)
     }
 
-    async fn come_back(&self, back: &str) {
-        let (first, second) = tokio::join!(self.http.get(back).send(), self.http.get(back).send());
+    async fn come_back(&self, back: &Back) {
+        let (first, second) = tokio::join!(return_by(&self.http, back).send(), return_by(&self.http, back).send());
         for answer in [first, second].into_iter().flatten() {
             assert!(answer.status() == 303 || answer.status() == 503, "{}", answer.status());
         }
     }
 
-    /// Pays with another wallet or card, once the server knows that the first attempt failed.
-    async fn try_again(&self, id: &str, first: &str, currency: &str) {
+    /// Pays with other money, once the server knows that the first attempt failed.
+    async fn try_again(&self, id: &str, first: &str, gateway: &Arc<dyn Fake>) {
         loop {
             match self.pay(id).await {
-                Some(attempt) if attempt != first => {
+                Some(page) if page != first => {
                     self.tried_again.fetch_add(1, Ordering::Relaxed);
-                    let back = match currency {
-                        "BDT" => self.bkash.program().approve(&attempt, bkash::WALLET),
-                        _ => self.stripe.program().pay(&attempt, stripe::CARD),
-                    };
-                    return self.come_back(&back.unwrap()).await;
+                    if let Some(back) = gateway.visit(&page, Does::Pays) {
+                        self.come_back(&back).await;
+                    }
+                    return;
                 }
                 Some(_) => tokio::time::sleep(Duration::from_secs(1)).await,
                 None => return,
@@ -160,43 +164,73 @@ impl Shop<'_> {
         }
     }
 
+    /// Refunds half of a payment, if it is paid, until the server says how that ended.
+    async fn refund(&self, id: &str) {
+        for _ in 0..120 {
+            let (_, payment) = self.retry(self.keyed(Method::GET, &format!("/payments/{id}"))).await;
+            if payment["status"] != "pending" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let refund = self.keyed(Method::POST, &format!("/payments/{id}/refund")).header("idempotency-key", id);
+        let refund = refund.json(&json!({"amount": 4.5}));
+        for _ in 0..240 {
+            let (status, answer) = self.retry(refund.try_clone().unwrap()).await;
+            match (status, answer["code"].as_str()) {
+                (StatusCode::CONFLICT, Some("refund_in_progress" | "idempotency_key_in_progress")) => {
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+                // Nobody paid it.
+                (StatusCode::OK | StatusCode::CONFLICT, _) => return,
+                _ => panic!("{status}: {answer}"),
+            }
+        }
+        panic!("the refund of {id} goes on for two minutes");
+    }
+
     async fn play_all(&self) {
-        let both = stream::iter((0..self.payments).flat_map(|number| [(number, "BDT"), (number, "USD")]));
-        both.for_each_concurrent(48, async |(number, currency)| {
-            self.play_customer(number, currency).await;
-        })
-        .await;
+        let all = (0..self.payments).flat_map(|number| self.fakes.iter().map(move |fake| (number, fake)));
+        stream::iter(all).for_each_concurrent(48, async |(number, fake)| self.play_customer(number, fake).await).await;
+    }
+
+    /// All items of a list of payments.
+    async fn listed(&self, query: &str) -> Vec<Value> {
+        let mut found = Vec::new();
+        for page in 1.. {
+            let (_, list) =
+                self.retry(self.keyed(Method::GET, &format!("/payments?{query}&limit=100&page={page}"))).await;
+            let items = list["items"].as_array().unwrap().clone();
+            if items.is_empty() {
+                break;
+            }
+            found.extend(items);
+        }
+        found
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
-    play(Engine::Directory).await;
+    play(Engine::Directory, gateway_fakes::all()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes_on_postgresql() {
-    play(Engine::Postgres).await;
+    play(Engine::Postgres, gateway_fakes::newest()).await;
 }
 
-async fn play(engine: Engine) {
+async fn play(engine: Engine, gateways: Vec<Arc<dyn Fake>>) {
     let settings = "gateway-timeout = 1\nsession-ttl = 60\nrate-limit = 0\nkeyless-rate-limit = 0";
-    let mut live = Live::start_on(engine, settings, &[]).await;
-    // bKash grants two tokens per hour, so token calls never fail here.
-    live.bkash.faults().at_random(20, 1.0 / 3.0, &FAULTS, &["token"]);
-    live.stripe.faults().at_random(21, 1.0 / 3.0, &FAULTS, &[]);
+    let mut market = Market::open(engine, gateways, settings).await;
+    for (seed, fake) in (20..).zip(&market.fakes) {
+        fake.faults().at_random(seed, 1.0 / 3.0, &FAULTS, fake.program().spared());
+    }
     let http = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
     let http = http.timeout(Duration::from_secs(30)).build().unwrap();
-    let Live { server, bkash, stripe, key, .. } = &mut live;
-    let shop = Shop {
-        payments: payments(),
-        http,
-        url: server.url.clone(),
-        key: key.clone(),
-        bkash,
-        stripe,
-        tried_again: AtomicUsize::new(0),
-    };
+    let Market { server, fakes, key, .. } = &mut market;
+    let (url, key, tried_again) = (server.url.clone(), key.clone(), AtomicUsize::new(0));
+    let shop = Shop { payments: payments(), http, url, key, fakes, tried_again };
     let kills = async {
         for _ in 0..KILLS {
             tokio::time::sleep(Duration::from_millis(1_700)).await;
@@ -220,16 +254,21 @@ async fn play(engine: Engine) {
     eprintln!("reconciled {:?} after the last customer", begun.elapsed());
 
     let (_, account) = shop.retry(shop.keyed(Method::GET, "/account")).await;
-    for (currency, books) in [("bdt", shop.bkash.program().books()), ("usd", shop.stripe.program().books())] {
-        compare(&shop, currency, &books, &account).await;
+    let payments = shop.listed("").await;
+    let mut volume = std::collections::BTreeMap::new();
+    for fake in fakes.iter() {
+        *volume.entry(fake.program().currency()).or_insert(0) += compare(&shop, &**fake.program(), &payments);
+        let (calls, faulty) = fake.faults().calls();
+        assert!(faulty * 5 > calls, "{faulty} of {calls} calls of {} failed", fake.program().name());
     }
-    // Customers with other wallets, and customers with other cards.
+    for (currency, minor) in volume {
+        assert_eq!(minor_of(&account["volume"][currency.to_ascii_lowercase()]), minor, "volume, {currency}");
+    }
+    compare_events(&shop, &payments).await;
     let tried_again = shop.tried_again.load(Ordering::Relaxed);
     assert!(tried_again > shop.payments / 6, "only {tried_again} customers came to a second attempt");
-    let (calls, faulty) = shop.bkash.faults().calls();
-    assert!(faulty * 4 > calls, "{faulty} of {calls} calls failed");
-    assert_eq!(live.server.run(&["reviews", "list"]), "");
-    let log = live.server.log();
+    assert_eq!(market.server.run(&["reviews", "list"]), "");
+    let log = market.server.log();
     let stays_due: Vec<&str> = log.lines().filter(|line| line.contains("a payment stays due")).collect();
     assert!(stays_due.is_empty(), "{stays_due:#?}");
 }
@@ -240,41 +279,58 @@ fn log_of(page: &Value, log: &str) -> String {
     log.lines().filter(|line| ids.iter().any(|id| line.contains(id))).collect::<Vec<_>>().join("\n")
 }
 
-/// Compares the gateway's books with the ledger: the same payments, the same totals.
-async fn compare(shop: &Shop<'_>, currency: &str, books: &[Entry], account: &Value) {
+fn minor_of(value: &Value) -> u64 {
+    value.to_string().parse::<Amount>().unwrap().as_minor()
+}
+
+fn was_paid(payment: &&Value) -> bool {
+    !payment["paid_at"].is_null()
+}
+
+/// Compares a gateway's books with our payments: the same amounts were taken, each once, and as much was sent back as we
+/// refunded there. Returns the sum of what was taken.
+fn compare(shop: &Shop<'_>, fake: &dyn Fake, payments: &[Value]) -> u64 {
+    let (name, books) = (fake.name(), fake.books());
     let taken: Vec<&Entry> = books.iter().filter(|entry| entry.taken > 0).collect();
-    assert!(taken.iter().all(|entry| entry.taken == 1), "money was taken twice");
-    assert!(taken.len() * 2 > shop.payments, "only {} of {} were paid in {currency}", taken.len(), shop.payments);
-    // The reference is the payment's id. At bKash it has a suffix for the gateway attempt.
-    let mut theirs: Vec<(&str, u64)> =
-        taken.iter().map(|entry| (entry.reference.split('-').next().unwrap(), entry.amount_minor)).collect();
-    let mut ours = Vec::new();
-    let mut net = 0;
-    for page in 1.. {
-        let path = format!("/payments?status=completed&limit=100&page={page}");
-        let (_, list) = shop.retry(shop.keyed(Method::GET, &path)).await;
-        let items = list["items"].as_array().unwrap().clone();
-        if items.is_empty() {
-            break;
-        }
-        ours.extend(items);
-    }
-    let minor = |value: &Value| value.to_string().parse::<Amount>().unwrap().as_minor();
-    let ours: Vec<Value> = ours
-        .into_iter()
-        .filter(|payment| payment["currency"].as_str().unwrap().eq_ignore_ascii_case(currency))
-        .collect();
-    let mut paid: Vec<(&str, u64)> = ours
-        .iter()
-        .map(|payment| {
-            net += minor(&payment["netAmount"]);
-            (payment["id"].as_str().unwrap(), minor(&payment["amount"]))
-        })
-        .collect();
+    assert!(taken.iter().all(|entry| entry.taken == 1 && entry.refunded <= 1), "money moved twice at {name}");
+    assert!(taken.len() * 2 > shop.payments, "only {} of {} were paid at {name}", taken.len(), shop.payments);
+    let ours: Vec<&Value> = payments.iter().filter(|it| it["metadata"]["gateway"] == name).filter(was_paid).collect();
+    let mut theirs: Vec<u64> = taken.iter().map(|entry| entry.amount_minor).collect();
+    let mut paid: Vec<u64> = ours.iter().map(|payment| minor_of(&payment["amount"])).collect();
     theirs.sort_unstable();
     paid.sort_unstable();
-    assert_eq!(paid, theirs, "paid payments differ from the gateway's books, {currency}");
-    let gross: u64 = theirs.iter().map(|(_, minor)| minor).sum();
-    assert_eq!(minor(&account["volume"][currency]), gross, "volume, {currency}");
-    assert_eq!(minor(&account["balance"][currency]), net, "balance, {currency}");
+    assert_eq!(paid, theirs, "paid payments differ from the books of {name}");
+    let refunds = || ours.iter().flat_map(|payment| payment["refunds"].as_array().into_iter().flatten());
+    let sum = |by_hand: bool| -> u64 {
+        let counts = |it: &&Value| by_hand || it["requiresManualSettlement"] == false;
+        refunds().filter(|it| it["status"] != "failed").filter(counts).map(|it| minor_of(&it["amount"])).sum()
+    };
+    let sent_back: u64 = books.iter().map(|entry| entry.refunded_minor).sum();
+    // A refund whose answer was lost may wait for a person, who finds at the gateway whether it was made.
+    assert!((sum(false)..=sum(true)).contains(&sent_back), "{name} sent back {sent_back}, not {}", sum(false));
+    assert!(refunds().count() > shop.payments / 24, "only {} refunds at {name}", refunds().count());
+    theirs.iter().sum()
+}
+
+/// Each payment that was paid has one event that says so, and each refund another.
+async fn compare_events(shop: &Shop<'_>, payments: &[Value]) {
+    let (mut completed, mut refunded, mut after) = (Vec::new(), 0, String::new());
+    loop {
+        let (_, page) = shop.retry(shop.keyed(Method::GET, &format!("/events?limit=100{after}"))).await;
+        let items = page["items"].as_array().unwrap();
+        let Some(last) = items.last() else { break };
+        after = format!("&after={}", last["id"].as_str().unwrap());
+        let of = |kind: &str| {
+            items.iter().filter(|it| it["event"] == kind).map(|it| it["data"]["id"].clone()).collect::<Vec<_>>()
+        };
+        completed.extend(of("payment.completed"));
+        refunded += of("payment.refunded").len() + of("payment.partially_refunded").len();
+    }
+    let paid: Vec<_> = payments.iter().filter(was_paid).collect();
+    let count = completed.len();
+    completed.sort_unstable_by_key(ToString::to_string);
+    completed.dedup();
+    assert_eq!((completed.len(), count), (paid.len(), paid.len()), "events of paid payments");
+    let refunds = paid.iter().filter_map(|payment| payment["refunds"].as_array()).flatten().count();
+    assert!(refunded >= refunds, "{refunded} events of {refunds} refunds");
 }

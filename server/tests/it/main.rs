@@ -48,6 +48,7 @@ mod lists;
 mod live;
 mod lost_commits;
 mod lost_files;
+mod market;
 mod migrate;
 mod misspelt;
 mod model;

@@ -11,6 +11,11 @@ impl Fake for Bkash {
         "bkash"
     }
 
+    /// It grants two tokens an hour.
+    fn spared(&self) -> &'static [&'static str] {
+        &["token"]
+    }
+
     fn books(&self) -> Vec<Entry> {
         Bkash::books(self)
     }

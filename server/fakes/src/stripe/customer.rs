@@ -11,6 +11,14 @@ impl Fake for Stripe {
         "stripe"
     }
 
+    fn currency(&self) -> &'static str {
+        "USD"
+    }
+
+    fn tell(&self, base_url: &str) {
+        self.send_events_to(&format!("{base_url}/gateways/{}/webhook", self.name()), 2);
+    }
+
     fn books(&self) -> Vec<Entry> {
         Stripe::books(self)
     }

@@ -109,7 +109,6 @@ mod tests {
         };
         let request = AttemptRequest {
             payment: &payment,
-            way: &DECLARED.ways[0],
             invoice: "T1",
             merchant_name: "Rahim & Sons",
             return_url: "https://pay.example/return/x/gateways/sslcommerz/return/pay_1",

@@ -20,6 +20,7 @@ mod second_try;
 mod settlements;
 mod story;
 mod tokens;
+mod ways;
 
 use crate::{engine::Engine, live::Live};
 
