@@ -18,6 +18,7 @@ mod returns;
 mod reviews;
 mod second_try;
 mod settlements;
+mod sslcommerz;
 mod story;
 mod tokens;
 mod ways;
