@@ -26,7 +26,7 @@ pub enum GatewayError {
 
 impl GatewayError {
     /// Whether the request may have reached the gateway.
-    pub(super) fn was_sent(&self) -> bool {
+    pub fn was_sent(&self) -> bool {
         match self {
             Self::Unanswered { was_sent, .. } => *was_sent,
             Self::CircuitOpen { .. } | Self::Paused { .. } => false,

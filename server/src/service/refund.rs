@@ -10,8 +10,9 @@
 use std::sync::Arc;
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
+    Amount, Cause, CreateRefund, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind, Timestamp,
 };
+use tokio::sync::OnceCell;
 
 use super::{
     Answer, Caller, IdempotentRequest, Result, Service, ServiceError, claims::Effect, payments::EventData,
@@ -98,7 +99,7 @@ impl Service {
         let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
         let reference = gateway.and_then(|gateway| gateway.declared().reference.own(&*self.ambient));
         let request = request.map(IdempotentRequest::to_parts);
-        Ok(PendingRefund { id, amount, reason, request, tries: 0, reference })
+        Ok(PendingRefund { id, amount, reason, request, tries: 0, is_unsent: false, reference })
     }
 
     /// Commits a pending refund, then finishes it at the gateway. The request holds the claim on its key.
@@ -121,7 +122,7 @@ impl Service {
             let pending = self.pending_refund(&session, params, request)?;
             let refund = pending.id.clone();
             if session.pending_refund.as_ref().is_none_or(|known| known.id != refund) {
-                let check_at = Some(self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS));
+                let check_at = Some(self.reconciled_at());
                 let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 let words = "The merchant asked for a refund, and the server asks the gateway for it.";
                 next.record(self.ambient.now(), TimelineKind::RefundRequested, words);
@@ -155,6 +156,9 @@ impl Service {
         is_repeated: bool,
         request: Option<&IdempotentRequest>,
     ) -> Result<Answer> {
+        let is_unsent = is_repeated && self.take_unsent(id, refund).await?;
+        // A conflict between the gateway's answer and its record does not ask again: not every gateway has idempotency keys.
+        let answer = OnceCell::new();
         let outcome = retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let pending = session.pending_refund.as_ref().filter(|pending| pending.id == *refund);
@@ -174,16 +178,16 @@ impl Service {
                 id: &pending.id,
                 reference: pending.reference.as_deref().unwrap_or(pending.id.as_str()),
                 amount: amount_at_gateway(&session, pending),
-                is_repeated: is_repeated || pending.tries > 0,
+                is_repeated: !is_unsent && (is_repeated || pending.tries > 0),
                 reason: pending.reason.as_deref(),
             };
-            let asked = async {
+            let asked = || async {
                 let gateway = self.gateways.of_attempt(attempt)?;
                 let outcome = gateway.refund(&session.payment, attempt, &order).await?;
                 let elsewhere = refunded_elsewhere(gateway, &session, pending, &outcome).await?;
                 Ok((outcome, elsewhere))
             };
-            let outcome: Result<_, GatewayError> = asked.await;
+            let outcome: Result<_, GatewayError> = answer.get_or_init(asked).await.clone();
             let now = self.ambient.now();
             let (mut next, kind, error) = match outcome {
                 Ok((RefundOutcome::Made(made), elsewhere)) => {
@@ -204,7 +208,8 @@ impl Service {
                 Err(error) => {
                     let backoff = FIRST_BACKOFF_SECONDS.saturating_mul(1 << pending.tries.min(16));
                     let check_at = Some(now.plus_seconds(backoff.min(LONGEST_REFUND_BACKOFF_SECONDS)));
-                    let pending = PendingRefund { tries: pending.tries + 1, ..pending.clone() };
+                    let is_unsent = !order.is_repeated && !error.was_sent();
+                    let pending = PendingRefund { tries: pending.tries + 1, is_unsent, ..pending.clone() };
                     let next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                     (next, TimelineKind::GatewayError, ServiceError::from(error))
                 }
@@ -217,6 +222,25 @@ impl Service {
             self.commit_without_event(next).await.and(Err(error))
         });
         outcome.await?.ok_or(ServiceError::Conflict)
+    }
+
+    /// When the reconciler takes a refund from its request, which then has its answer.
+    fn reconciled_at(&self) -> Timestamp {
+        let timeout = u32::try_from(self.settings.gateway_timeout.as_secs()).unwrap_or(u32::MAX);
+        self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS.max(timeout.saturating_add(15)))
+    }
+
+    /// Whether no request for a pending refund has reached the gateway. First commits that the next one may.
+    async fn take_unsent(&self, id: &str, refund: &RefundId) -> Result<bool> {
+        retry_on_conflict(|| async {
+            let session = self.session(id).await?;
+            let pending = session.pending_refund.clone().filter(|pending| pending.id == *refund && pending.is_unsent);
+            let Some(pending) = pending else { return Ok(false) };
+            let check_at = Some(self.reconciled_at());
+            let pending_refund = Some(PendingRefund { is_unsent: false, ..pending });
+            self.commit_without_event(Session { pending_refund, check_at, ..session.next() }).await.map(|()| true)
+        })
+        .await
     }
 
     /// Commits a refund that the gateway has made or accepted. `elsewhere` is what went back in its dashboard instead.

@@ -151,6 +151,7 @@ pub(super) mod tests {
             reason: None,
             request: None,
             tries: 0,
+            is_unsent: false,
             reference: None,
         }
     }

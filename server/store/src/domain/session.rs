@@ -151,6 +151,9 @@ pub struct PendingRefund {
     pub request: Option<(IdempotencyKey, String)>,
     /// Requests to the gateway that got no answer, for the backoff.
     pub tries: u32,
+    /// Whether none of them has reached the gateway.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unsent: bool,
     /// Our reference for it at the gateway, if that is not its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,

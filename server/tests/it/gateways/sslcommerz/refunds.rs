@@ -95,6 +95,39 @@ async fn a_refund_with_a_lost_answer_is_left_to_a_person_and_never_sent_twice() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_never_reached_sslcommerz_is_sent_when_it_answers_again() {
+    let shop = Shop::open().await;
+    let (id, session) = shop.paid().await;
+    // The server holds its calls back, because SSLCommerz answers none.
+    shop.program().keep_notices();
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        let (_, url, _) = shop.begun().await;
+        others.push(shop.visit(&url, gateway_fakes::Does::Pays).await);
+    }
+    for _ in 0..100 {
+        shop.fake.faults().next("query", Fault::ErrorBefore);
+    }
+    let held_back = || shop.live.server.log().contains("held_back=true");
+    eventually("calls to be held back", async || {
+        shop.come_back(&others[0]).await;
+        shop.come_back(&others[1]).await;
+        held_back().then_some(())
+    })
+    .await;
+    assert_eq!(refund(&shop, &id, Some(40.0), "a").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(shop.fake.faults().calls_of("refund"), 0);
+    shop.fake.faults().none();
+    let made = eventually("the refund", async || {
+        let payment = shop.live.payment(&id).await;
+        (payment["amountRefunded"] == json!(40)).then_some(payment)
+    })
+    .await;
+    assert_eq!(made["refund"]["requiresManualSettlement"], false, "{made}");
+    assert_eq!((shop.fake.faults().calls_of("refund"), refunded(&shop, &session)), (1, (1, 4_000)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refund_that_was_under_way_at_a_crash_is_left_to_a_person() {
     let (clock, mut shop) = (Clock::new(), Shop::open_with("").await);
     clock.govern(&mut shop.live);
