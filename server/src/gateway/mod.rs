@@ -147,6 +147,11 @@ impl Gateways {
         Self(Vec::new())
     }
 
+    #[cfg(test)]
+    pub fn of(gateway: impl Gateway + 'static) -> Self {
+        Self(vec![Box::new(gateway)])
+    }
+
     pub fn each(&self) -> impl Iterator<Item = &dyn Gateway> {
         self.0.iter().map(|(gateway, _)| &**gateway)
     }

@@ -20,6 +20,10 @@ use crate::{
 pub(super) const BOUND: Duration = Duration::from_millis(10);
 
 pub(super) fn service() -> Arc<Service> {
+    service_with(Gateways::none())
+}
+
+pub(super) fn service_with(gateways: Gateways) -> Arc<Service> {
     let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
     let targets = TargetPolicy::new(false);
     let sender = Arc::new(Sender::new(Arc::clone(&ambient), targets.clone(), "Service", Shares::default()).unwrap());
@@ -37,7 +41,7 @@ pub(super) fn service() -> Arc<Service> {
         disputes_return_fee: false,
         payouts: super::payouts::PayoutSettings::default(),
     };
-    let (store, gateways, metrics) = (MemoryStore::default().into_store(), Gateways::none(), Metrics::new());
+    let (store, metrics) = (MemoryStore::default().into_store(), Metrics::new());
     Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, TaskTracker::new()))
 }
 

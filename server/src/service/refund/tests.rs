@@ -1,14 +1,75 @@
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU32, Ordering::SeqCst},
+};
+
+use async_trait::async_trait;
 use bytes::Bytes;
 use payments_core::{
-    CreatePayment, Currency, Environment, FeeRate, Money, NewPayment, PaymentId, RANDOM_BYTES, Slot, Timestamp,
+    CreatePayment, Currency, Environment, FeeRate, Money, NewPayment, Payment, PaymentId, RANDOM_BYTES, Slot, Timestamp,
 };
 
 use super::*;
 use crate::{
     domain::{GatewayAttempt, GatewayName, new_attempt},
-    service::in_memory::{caller, service},
+    gateway::{self, AttemptRequest, AttemptState, BeginOutcome, Declaration, Gateways},
+    service::in_memory::{caller, service, service_with},
     store::Change,
 };
+
+static BUSY: OnceLock<Arc<Service>> = OnceLock::new();
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// A gateway of a busy payment: another change of it is committed before the gateway answers. It has no idempotency keys.
+struct Busy;
+
+#[async_trait]
+impl Gateway for Busy {
+    fn declared(&self) -> &'static Declaration {
+        gateway::declared("stripe").unwrap()
+    }
+    async fn begin(&self, _: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
+        unreachable!()
+    }
+    async fn query(&self, _: &Payment, _: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
+        unreachable!()
+    }
+    async fn cancel(&self, _: &Payment, _: &GatewayAttempt) -> Result<AttemptState, GatewayError> {
+        unreachable!()
+    }
+    async fn refund(
+        &self,
+        payment: &Payment,
+        _: &GatewayAttempt,
+        refund: &RefundRequest<'_>,
+    ) -> Result<RefundOutcome, GatewayError> {
+        assert!(!refund.is_repeated);
+        let was_sent = ASKED.fetch_add(1, SeqCst) > 0;
+        let service = BUSY.get().unwrap();
+        let session = service.session(payment.id.as_str()).await.unwrap();
+        service.commit_without_event(session.next()).await.unwrap();
+        if !was_sent {
+            let what = "no connection".to_owned();
+            return Err(GatewayError::Unanswered { gateway: self.name(), what, was_sent });
+        }
+        let (reference, amount) = ("re_1".to_owned(), refund.amount.unwrap_or(payment.amount));
+        let state = GatewayRefundState::Succeeded;
+        Ok(RefundOutcome::Made(GatewayRefund { reference, id: None, amount, state }))
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_is_asked_once_despite_conflicts_and_again_only_if_nothing_was_sent() {
+    let service = BUSY.get_or_init(|| service_with(Gateways::of(Busy)));
+    let session = paid(service, Money::dollars(100)).await;
+    let id = session.payment.id.as_str();
+    assert!(service.refund_at_gateway(id, &CreateRefund::default(), None).await.is_err());
+    let waiting = service.session(id).await.unwrap();
+    assert!(waiting.pending_refund.as_ref().is_some_and(|pending| pending.is_unsent && pending.tries == 1));
+    service.finish_pending_refund(&waiting).await.unwrap();
+    let made = service.session(id).await.unwrap().payment;
+    assert_eq!((made.refunds.len(), ASKED.load(SeqCst)), (1, 2));
+}
 
 fn made(pending: &PendingRefund) -> NewRefund {
     NewRefund::made(pending.id.clone())
