@@ -115,6 +115,11 @@ pub trait Gateway: Send + Sync {
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError>;
     /// Queries the state of a gateway attempt. Moves no money.
     async fn query(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<AttemptState, GatewayError>;
+    /// Whether the server may capture by a customer's word alone, without a query: an early capture does no harm. `false` also
+    /// for a gateway that captures by itself.
+    fn may_capture_unasked(&self) -> bool {
+        false
+    }
     /// Captures the money of an approved gateway attempt. A gateway that captures by itself does nothing.
     async fn capture(&self, _payment: &Payment, _attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
         Ok(CaptureOutcome::Unknown)
@@ -128,6 +133,10 @@ pub trait Gateway: Send + Sync {
     }
     fn refund_way(&self) -> RefundWay {
         self.declared().refunds
+    }
+    /// Whether it recognizes a refund request that it got before. If not, only one worker at a time may ask again.
+    fn knows_repeated_refunds(&self) -> bool {
+        true
     }
     /// Sends the money back. Idempotent by the refund's id, even after the gateway has dropped its idempotency key. After an
     /// error the money may have been sent back.
@@ -242,6 +251,8 @@ pub struct RefundRequest<'r> {
     pub amount: Option<Amount>,
     /// Whether an earlier request may have reached the gateway.
     pub is_repeated: bool,
+    /// The payment's other refunds that the gateway has accepted.
+    pub known: &'r [KnownRefund<'r>],
     pub reason: Option<&'r str>,
 }
 

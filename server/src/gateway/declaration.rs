@@ -28,8 +28,6 @@ pub struct Declaration {
     pub ways: &'static [Way],
     /// The form of our references there.
     pub reference: ReferenceForm,
-    /// Whether an approved payment needs a capture.
-    pub captures: bool,
     /// Who sends refunds, unless its settings say otherwise.
     pub refunds: RefundWay,
     /// Whether its calls need a token that only servers may request, because it grants few.

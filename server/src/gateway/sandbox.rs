@@ -28,7 +28,6 @@ static DECLARED: Declaration = Declaration {
     title: "the simulator",
     ways: &[],
     reference: ReferenceForm::WithPayment,
-    captures: false,
     refunds: RefundWay::Manual,
     needs_token: false,
     lists: &[],

@@ -14,10 +14,10 @@ pub struct Setting {
     pub kind: SettingKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum SettingKind {
-    /// The base URL of its API: by default the live one.
-    Url { live: &'static str },
+    /// The base URL of its API: by default the live one, which may depend on the settings before it.
+    Url { live: fn(&Settings) -> &'static str },
     /// A part of its credentials. A gateway is configured if it has all of them.
     Credential,
     /// One of these words: by default the first.
@@ -113,7 +113,7 @@ fn settings_of(
             return Err(wrong(key, NOT_WRITABLE));
         }
         let value = match (kind, given) {
-            (SettingKind::Url { live }, None) => (*live).into(),
+            (SettingKind::Url { live }, None) => live(&settings).into(),
             (SettingKind::Url { .. }, Some(url)) => {
                 base_url(url.expose_secret()).ok_or_else(|| wrong(key, NOT_A_BASE_URL))?.into()
             }

@@ -59,7 +59,7 @@ impl Service {
         }
         let gateway = self.gateways.of_attempt(attempt)?;
         let capture_at_once =
-            hint == Hint::Approved && gateway.declared().captures && attempt.capture_sent_at.is_none();
+            hint == Hint::Approved && gateway.may_capture_unasked() && attempt.capture_sent_at.is_none();
         let mut state = match capture_at_once && payment.raw_status == RawStatus::Processing {
             true => AttemptState::Approved,
             false => twice(|| gateway.query(payment, attempt)).await?,

@@ -96,8 +96,7 @@ impl Service {
             return Err(Invalid::new(ErrorCode::IdempotencyKeyRequired, PART_WITHOUT_KEY).into());
         }
         let reason = params.reason.clone();
-        let gateway = session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway));
-        let reference = gateway.and_then(|gateway| gateway.declared().reference.own(&*self.ambient));
+        let reference = self.refunder(session).and_then(|gateway| gateway.declared().reference.own(&*self.ambient));
         let request = request.map(IdempotentRequest::to_parts);
         Ok(PendingRefund { id, amount, reason, request, tries: 0, is_unsent: false, reference })
     }
@@ -122,7 +121,7 @@ impl Service {
             let pending = self.pending_refund(&session, params, request)?;
             let refund = pending.id.clone();
             if session.pending_refund.as_ref().is_none_or(|known| known.id != refund) {
-                let check_at = Some(self.reconciled_at());
+                let check_at = Some(self.turn_until(self.refunder(&session)));
                 let mut next = Session { pending_refund: Some(pending), check_at, ..session.next() };
                 let words = "The merchant asked for a refund, and the server asks the gateway for it.";
                 next.record(self.ambient.now(), TimelineKind::RefundRequested, words);
@@ -160,7 +159,11 @@ impl Service {
         // A conflict between the gateway's answer and its record does not ask again: not every gateway has idempotency keys.
         let answer = OnceCell::new();
         let outcome = retry_on_conflict(|| async {
-            let session = self.session(id).await?;
+            let mut session = self.session(id).await?;
+            let is_pending = session.pending_refund.as_ref().is_some_and(|pending| pending.id == *refund);
+            if is_repeated && !is_unsent && answer.get().is_none() && is_pending {
+                session = self.turn_to_ask_again(session).await?;
+            }
             let pending = session.pending_refund.as_ref().filter(|pending| pending.id == *refund);
             let (Some(pending), Some(attempt)) = (pending, &session.attempt) else {
                 // Another worker finished it and stored the response under the key.
@@ -179,6 +182,7 @@ impl Service {
                 reference: pending.reference.as_deref().unwrap_or(pending.id.as_str()),
                 amount: amount_at_gateway(&session, pending),
                 is_repeated: !is_unsent && (is_repeated || pending.tries > 0),
+                known: &known_refunds(&session),
                 reason: pending.reason.as_deref(),
             };
             let asked = || async {
@@ -224,23 +228,46 @@ impl Service {
         outcome.await?.ok_or(ServiceError::Conflict)
     }
 
-    /// When the reconciler takes a refund from its request, which then has its answer.
-    fn reconciled_at(&self) -> Timestamp {
-        let timeout = u32::try_from(self.settings.gateway_timeout.as_secs()).unwrap_or(u32::MAX);
-        self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS.max(timeout.saturating_add(15)))
-    }
-
     /// Whether no request for a pending refund has reached the gateway. First commits that the next one may.
     async fn take_unsent(&self, id: &str, refund: &RefundId) -> Result<bool> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
             let pending = session.pending_refund.clone().filter(|pending| pending.id == *refund && pending.is_unsent);
             let Some(pending) = pending else { return Ok(false) };
-            let check_at = Some(self.reconciled_at());
+            let check_at = Some(self.turn_until(self.refunder(&session)));
             let pending_refund = Some(PendingRefund { is_unsent: false, ..pending });
             self.commit_without_event(Session { pending_refund, check_at, ..session.next() }).await.map(|()| true)
         })
         .await
+    }
+
+    /// Lets one worker at a time ask again, if the gateway would not notice that two ask for the same refund.
+    async fn turn_to_ask_again(&self, session: Session) -> Result<Session> {
+        let gateway = self.refunder(&session);
+        if gateway.is_none_or(Gateway::knows_repeated_refunds) {
+            return Ok(session);
+        }
+        if session.check_at.is_some_and(|at| at > self.ambient.now()) {
+            return Err(ServiceError::RefundInProgress);
+        }
+        let next = Session { check_at: Some(self.turn_until(gateway)), ..session.next() };
+        self.commit_without_event(next.clone()).await?;
+        Ok(next)
+    }
+
+    fn refunder(&self, session: &Session) -> Option<&dyn Gateway> {
+        session.attempt.as_ref().and_then(|attempt| self.gateways.named(attempt.gateway))
+    }
+
+    /// Until when a refund is left to the worker that asks for it, which then has its answer. If two must not ask at once, all
+    /// calls of that one have ended then: for a token, for the refunds so far, for the refund, and for them again.
+    fn turn_until(&self, gateway: Option<&dyn Gateway>) -> Timestamp {
+        let timeout = u32::try_from(self.settings.gateway_timeout.as_secs()).unwrap_or(u32::MAX);
+        let calls = match gateway.is_none_or(Gateway::knows_repeated_refunds) {
+            true => timeout.saturating_add(15),
+            false => timeout.saturating_mul(4),
+        };
+        self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS.max(calls))
     }
 
     /// Commits a refund that the gateway has made or accepted. `elsewhere` is what went back in its dashboard instead.

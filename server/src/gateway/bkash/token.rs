@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
 use self::times::{LEASE_SECONDS, LIFETIME_SECONDS, bring_to, forget_old, hour_is_over_at, next_request};
-use super::{Reply, post, read};
+use super::{Dialect, Reply, post, read};
 use crate::{
     ambient::Ambient,
     domain::StoredToken,
@@ -221,16 +221,17 @@ impl Tokens {
     async fn ask(&self, refresh: Option<&SecretString>, now: Timestamp) -> Result<Granted, NoToken> {
         let settings = &self.settings;
         let mut body = json!({"app_key": settings.text("app_key"), "app_secret": settings.text("app_secret")});
-        let mut path = "/token/grant";
+        let dialect = Dialect::of(settings);
+        let mut path = dialect.grant;
         if let Some(refresh) = refresh {
             body["refresh_token"] = refresh.expose_secret().into();
-            path = "/token/refresh";
+            path = dialect.refresh;
         }
         let headers = [("username", &settings.secret("username")), ("password", &settings.secret("password"))];
-        let response = post(&self.client, settings.text("base_url"), "token", path, headers, &body).await;
+        let response = post(&self.client, dialect.url(settings, path), "token", headers, &body).await;
         let response = response.map_err(|error| NoToken { error, is_rejection: false })?;
         let is_rejection = response.status.is_client_error() && response.status != StatusCode::TOO_MANY_REQUESTS;
-        let (why, is_rejection) = match read(&self.client, &response.body) {
+        let (why, is_rejection) = match read(&self.client, dialect, &response) {
             Ok(Ok(Reply { id_token: Some(token), expires_in, refresh_token, .. })) => {
                 let lifetime = expires_in.unwrap_or(LIFETIME_SECONDS).min(LIFETIME_SECONDS);
                 return Ok(Granted { token, refresh: refresh_token, expires_at: now.plus_seconds(lifetime) });

@@ -44,6 +44,26 @@ fn a_gateway_has_either_all_its_credentials_or_none() {
 }
 
 #[test]
+fn the_base_url_of_bkash_follows_its_version_and_may_not_contradict_it() {
+    let given = |more: &[(&str, &str)]| read(&[BKASH.as_slice(), more].concat());
+    let v2 = given(&[("PAYMENTS_BKASH_VERSION", "v2")]).unwrap();
+    let (_, settings) = v2.configured().next().unwrap();
+    assert_eq!((settings.text("base_url"), settings.text("refunds")), ("https://tokenized.pay.bka.sh/v2", "by_hand"));
+    assert_eq!(v2.modes(), ["bKash for BDT: live"]);
+    for (version, url, fits) in [
+        ("v2", "https://a.example/v2", true),
+        ("v2", "https://a.example/v1.2.0-beta/", false),
+        ("v1.2.0-beta", "https://a.example/v2", false),
+        ("v1.2.0-beta", "https://a.example", true),
+        ("v3", "https://a.example/v3", false),
+    ] {
+        let read = given(&[("PAYMENTS_BKASH_VERSION", version), ("PAYMENTS_BKASH_BASE_URL", url)]);
+        assert_eq!(read.is_ok(), fits, "{version} {url}");
+    }
+    assert!(given(&[("PAYMENTS_BKASH_REFUNDS", "true")]).is_err());
+}
+
+#[test]
 fn a_swapped_secret_is_refused_and_not_shown() {
     for (key, webhook, says) in [
         ("pk_live_hush", "whsec_hush", "PAYMENTS_STRIPE_SECRET_KEY is a publishable key"),

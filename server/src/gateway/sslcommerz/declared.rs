@@ -49,7 +49,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         alphabet: b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
         chars: 30,
     },
-    captures: false,
     refunds: RefundWay::Gateway,
     needs_token: false,
     lists: &[],
@@ -61,7 +60,7 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     notice_bytes: Some(64 * 1024),
     notice_answer: ("text/plain", "OK"),
     settings: &[
-        Setting { key: "base_url", kind: SettingKind::Url { live: LIVE } },
+        Setting { key: "base_url", kind: SettingKind::Url { live: |_| LIVE } },
         Setting { key: "store_id", kind: SettingKind::Credential },
         Setting { key: "store_password", kind: SettingKind::Credential },
         Setting { key: "hash", kind: SettingKind::Word(&["sha256", "md5"]) },

@@ -28,7 +28,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         asks: &[],
     }],
     reference: ReferenceForm::WithPayment,
-    captures: false,
     refunds: RefundWay::Gateway,
     needs_token: false,
     lists: &[GatewayList::Refunds, GatewayList::Disputes, GatewayList::Costs],
@@ -41,7 +40,7 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     notice_bytes: Some(1024 * 1024),
     notice_answer: ("application/json", r#"{"received":true}"#),
     settings: &[
-        Setting { key: "base_url", kind: SettingKind::Url { live: LIVE } },
+        Setting { key: "base_url", kind: SettingKind::Url { live: |_| LIVE } },
         Setting { key: "secret_key", kind: SettingKind::Credential },
         Setting { key: "webhook_secret", kind: SettingKind::Credential },
     ],

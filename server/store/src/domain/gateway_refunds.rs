@@ -67,11 +67,15 @@ const SHORTEST_CHECK_MILLIS: i64 = 60_000;
 pub(super) const LONGEST_CHECK_MILLIS: i64 = 6 * 60 * 60 * 1000;
 
 impl Session {
-    /// The refund of the payment that the gateway reports.
+    /// The refund of the payment that the gateway reports. A refund that a person sends there by hand has no reference, so its
+    /// amount tells.
     fn refund_of(&self, reported: &GatewayRefund) -> Option<&payments_core::Refund> {
         let by_reference = self.refund_references.iter().find(|it| it.reference == reported.reference);
-        let id = by_reference.map(|it| &it.refund).or(reported.id.as_ref())?;
-        self.payment.refunds.iter().find(|refund| refund.id == *id)
+        let id = by_reference.map(|it| &it.refund).or(reported.id.as_ref());
+        self.payment.refunds.iter().find(|refund| match id {
+            Some(id) => refund.id == *id,
+            None => !refund.is_by_gateway() && refund.amount == reported.amount,
+        })
     }
 
     /// The first change that follows from the gateway's refunds. Failures come first, because they make room for others.

@@ -1,164 +1,17 @@
 //! Tokens in virtual time, from a fake that blocks a credential after two requests in an hour.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use gateway_fakes::{Call, Program as _, bkash};
-use parking_lot::Mutex;
-use payments_core::Timestamp;
-use reqwest::{Request, StatusCode};
+use gateway_fakes::bkash;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
-use tokio_util::task::TaskTracker;
 
-use super::super::{Bkash, DECLARED};
-use crate::{
-    ambient::Ambient,
-    gateway::{
-        call::{GatewayClient, NoResponse, Response, Transport},
-        declaration::Parts,
-        error::GatewayError,
-        settings::{Credentials, Settings},
-    },
-    metrics::Metrics,
-    store::{Store, layout::MemoryStore},
+use super::super::{
+    Bkash,
+    tests::world::{Trouble, World},
 };
-
-/// What happens to a call.
-#[derive(Clone, Copy, PartialEq)]
-enum Trouble {
-    NoConnection,
-    BadGateway,
-    AnswerLost,
-}
-
-/// A clock that follows the virtual time and can be set.
-struct Clock {
-    begun: Instant,
-    set_seconds: AtomicI64,
-}
-
-impl Ambient for Clock {
-    fn now(&self) -> Timestamp {
-        let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap();
-        let millis = 1_767_225_600_000 + elapsed + 1000 * self.set_seconds.load(Ordering::Relaxed);
-        Timestamp::from_millis(millis).unwrap()
-    }
-
-    fn fill_random(&self, bytes: &mut [u8]) {
-        bytes.fill_with(|| fastrand::u8(..));
-    }
-}
-
-/// The gateway, and the transport to it.
-struct World {
-    fake: Arc<bkash::Bkash>,
-    store: Arc<Store>,
-    clock: Arc<Clock>,
-    troubles: Mutex<VecDeque<Trouble>>,
-    /// The path of each request that was sent.
-    sent: Mutex<Vec<String>>,
-}
-
-struct Way(Arc<World>);
-
-#[async_trait]
-impl Transport for Way {
-    async fn send(&self, request: Request) -> Result<Response, NoResponse> {
-        let world = &self.0;
-        let no_response = |was_sent| NoResponse { what: "trouble".into(), was_sent };
-        sleep(Duration::from_millis(100)).await;
-        let trouble = world.troubles.lock().pop_front();
-        if trouble == Some(Trouble::NoConnection) {
-            return Err(no_response(false));
-        }
-        let path = request.url().path().rsplit("checkout").next().unwrap_or_default().to_owned();
-        world.sent.lock().push(path);
-        let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
-        let call = Call {
-            method: request.method().clone(),
-            path: request.url().path().to_owned(),
-            query: [].into(),
-            headers: request.headers().clone(),
-            body: bytes::Bytes::copy_from_slice(body),
-        };
-        if trouble == Some(Trouble::BadGateway) {
-            return Ok(Response { status: StatusCode::BAD_GATEWAY, body: bytes::Bytes::new() });
-        }
-        // The gateway's own clock is right.
-        let seconds = 1_767_225_600 + world.clock.begun.elapsed().as_secs();
-        let answer = gateway_fakes::at(seconds, || world.fake.answer(&call, "https://bkash.example"));
-        match trouble {
-            Some(_) => Err(no_response(true)),
-            None => Ok(Response { status: answer.status, body: answer.body.into() }),
-        }
-    }
-}
-
-impl World {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            fake: Arc::new(bkash::Bkash::new()),
-            store: MemoryStore::default().into_store(),
-            clock: Arc::new(Clock { begun: Instant::now(), set_seconds: AtomicI64::default() }),
-            troubles: Mutex::default(),
-            sent: Mutex::default(),
-        })
-    }
-
-    /// The adapter of a server.
-    fn adapter(self: &Arc<Self>) -> Bkash {
-        self.adapter_for(bkash::USERNAME)
-    }
-
-    fn adapter_for(self: &Arc<Self>, username: &str) -> Bkash {
-        let client = GatewayClient::by(
-            &DECLARED,
-            reqwest::Client::new(),
-            Box::new(Way(Arc::clone(self))),
-            Arc::default(),
-            Metrics::new().gateways,
-        );
-        let (store, ambient) = (Arc::clone(&self.store), Arc::clone(&self.clock));
-        Bkash::new(Parts { settings: settings(username), client, store, ambient, tasks: TaskTracker::new() })
-    }
-
-    fn meet(&self, troubles: &[Trouble]) {
-        self.troubles.lock().extend(troubles);
-    }
-
-    /// The requests since the last call.
-    fn sent(&self) -> Vec<String> {
-        std::mem::take(&mut self.sent.lock())
-    }
-
-    fn set_clock(&self, seconds: i64) {
-        self.clock.set_seconds.fetch_add(seconds, Ordering::Relaxed);
-    }
-}
-
-fn settings(username: &str) -> Settings {
-    let credentials = Credentials::read(|name| {
-        let value = match name {
-            "PAYMENTS_BKASH_BASE_URL" => "https://bkash.example/v1.2.0-beta",
-            "PAYMENTS_BKASH_APP_KEY" => bkash::APP_KEY,
-            "PAYMENTS_BKASH_APP_SECRET" => bkash::APP_SECRET,
-            "PAYMENTS_BKASH_USERNAME" => username,
-            "PAYMENTS_BKASH_PASSWORD" => bkash::PASSWORD,
-            _ => return None,
-        };
-        Some(value.into())
-    });
-    credentials.unwrap().configured().next().unwrap().1.clone()
-}
+use crate::gateway::error::GatewayError;
 
 async fn minutes(minutes: u64) {
     advance(Duration::from_secs(60 * minutes)).await;
@@ -338,7 +191,7 @@ async fn a_token_is_used_only_for_the_account_that_it_was_granted_to() {
     let world = World::new();
     let bkash = world.adapter();
     let first = works(&bkash).await.unwrap();
-    let other = world.adapter_for("another");
+    let other = world.adapter_for("v1.2.0-beta", "another");
     world.sent();
     assert!(other.tokens.get().await.is_err(), "the fake does not know this user");
     assert_eq!(world.sent(), ["/token/grant"]);
@@ -354,4 +207,15 @@ async fn two_servers_share_one_token() {
     let (one, other) = tokio::join!(works(&servers[0]), works(&servers[1]));
     assert_eq!(one.unwrap(), other.unwrap());
     assert_eq!(world.fake.token_calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn v2_has_its_own_paths_for_tokens() {
+    let world = World::new();
+    let bkash = world.adapter_of("v2");
+    bkash.tokens.get().await.unwrap();
+    minutes(51).await;
+    bkash.tokens.get().await.unwrap();
+    settle().await;
+    assert_eq!(world.sent(), ["/auth/grant-token", "/auth/refresh-token"]);
 }
