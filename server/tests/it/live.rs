@@ -34,11 +34,16 @@ impl Live {
     }
 
     pub(crate) async fn start_on(engine: Engine, settings: &str, arguments: &[&str]) -> Self {
-        let bkash = Running::start(Bkash::new(), "127.0.0.1:0").await.unwrap();
+        Self::start_by(Bkash::new(), engine, settings, "", arguments).await
+    }
+
+    /// With this fake of bKash, and more settings of it.
+    pub(crate) async fn start_by(bkash: Bkash, engine: Engine, settings: &str, more: &str, arguments: &[&str]) -> Self {
+        let bkash = Running::start(bkash, "127.0.0.1:0").await.unwrap();
         let stripe = Running::start(Stripe::new(), "127.0.0.1:0").await.unwrap();
         let directory = TempDir::new().unwrap();
         let file: PathBuf = directory.path().join("payments.toml");
-        let config = format!("{settings}\n{}\n{}", bkash.settings(), stripe.settings());
+        let config = format!("{settings}\n{}\n{more}\n{}", bkash.settings(), stripe.settings());
         write_settings(&file, &config);
         let server = Server::start_on(engine, &[&["--config", file.to_str().unwrap()], arguments].concat());
         stripe.program().send_events_to(&format!("{}/gateways/stripe/webhook", server.url), 2);

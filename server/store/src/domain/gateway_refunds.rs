@@ -188,6 +188,17 @@ mod tests {
     }
 
     #[test]
+    fn a_refund_that_a_person_sends_by_hand_is_not_counted_again_when_the_gateway_reports_it() {
+        let by_hand = |minor| {
+            let amount = Amount::from_minor(minor);
+            after(&refunded(), Cause::PartRefunded { refund: NewRefund::by_hand(id(2)), amount })
+        };
+        let elsewhere = [reported("re_2", None, GatewayRefundState::Succeeded)];
+        assert_eq!(by_hand(4_000).refund_change(&elsewhere), None);
+        assert!(by_hand(3_000).refund_change(&elsewhere).is_some());
+    }
+
+    #[test]
     fn the_server_asks_about_an_accepted_refund_less_and_less_often() {
         let mut session = refunded();
         let mut now = session.payment.updated_at;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gateway_fakes::bkash;
-use payments_core::{Amount, Payment, RANDOM_BYTES, RefundId, Slot};
+use payments_core::{Amount, Cause, NewRefund, Payment, RANDOM_BYTES, RefundId, Slot};
 use tokio::time::advance;
 
 use super::{
@@ -160,6 +160,24 @@ async fn v1_leaves_a_lost_reply_to_a_person_if_a_later_refund_hides_it() {
             _ => assert!(matches!(outcome, RefundOutcome::ForAPerson { .. }), "{outcome:?}"),
         }
         assert_eq!(paid.books(), (10, 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_equal_refund_that_a_person_sends_by_hand_is_not_taken_for_a_lost_one() {
+    for version in VERSIONS {
+        let mut paid = Paid::new(version).await;
+        // A person sends it in bKash's portal, and the server does not know its id.
+        paid.refund(7, false).await.unwrap();
+        let now = paid.world.clock.now();
+        let by_hand = Cause::PartRefunded { refund: NewRefund::by_hand(paid.id(1)), amount: Amount::from_minor(700) };
+        for cause in [Cause::GatewayConfirmed, by_hand] {
+            paid.payment = payments_core::decide(&paid.payment, cause, now).unwrap().payment;
+        }
+        paid.world.meet(&[Trouble::BadGateway]);
+        paid.refund(7, false).await.unwrap_err();
+        assert!(matches!(paid.refund(7, true).await.unwrap(), RefundOutcome::ForAPerson { .. }), "{version}");
+        assert_eq!(paid.books(), (7, 1));
     }
 }
 
