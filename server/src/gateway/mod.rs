@@ -149,7 +149,7 @@ impl Gateways {
 
     #[cfg(test)]
     pub fn of(gateway: impl Gateway + 'static) -> Self {
-        Self(vec![Box::new(gateway)])
+        Self(vec![(Box::new(gateway), Arc::default())])
     }
 
     pub fn each(&self) -> impl Iterator<Item = &dyn Gateway> {

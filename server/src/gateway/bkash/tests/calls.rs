@@ -3,17 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use gateway_fakes::bkash;
-use payments_core::{Amount, Payment};
+use payments_core::{Amount, Customer, Payment};
 use tokio::time::advance;
 
 use super::{
-    super::{Bkash, DECLARED},
+    super::Bkash,
     world::{Trouble, World},
 };
 use crate::{
     ambient::Ambient as _,
     domain::{GatewayAttempt, new_attempt, new_session},
-    gateway::contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway},
+    gateway::contract::{AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, Receipt},
 };
 
 /// An attempt of a payment of 100 taka.
@@ -22,13 +22,10 @@ pub(super) async fn begun(world: &World, adapter: &Bkash, invoice: &str) -> (Pay
     let now = world.clock.now();
     let request = AttemptRequest {
         payment: &payment,
-        way: &DECLARED.ways[0],
         invoice,
         merchant_name: "Rahim",
         return_url: "https://pay.example/back",
-        name: None,
-        email: None,
-        phone: None,
+        customer: &Customer::default(),
         expires_at: now.plus_seconds(600),
         now,
     };

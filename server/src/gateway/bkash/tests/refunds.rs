@@ -15,7 +15,7 @@ use crate::{
     ambient::Ambient as _,
     domain::{GatewayAttempt, GatewayRefund, GatewayRefundState},
     gateway::{
-        contract::{AttemptState, CaptureOutcome, Gateway, KnownRefund, RefundOutcome, RefundRequest},
+        contract::{AttemptState, CaptureOutcome, Gateway, KnownRefund, Receipt, RefundOutcome, RefundRequest},
         error::GatewayError,
     },
 };

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gateway_fakes::bkash;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
