@@ -37,6 +37,12 @@ pub(super) fn is_about_the_refund(code: &str) -> bool {
     matches!(code.parse::<u16>(), Ok(2071..=2078 | 2080..=2082))
 }
 
+/// As much of a text as bKash takes.
+fn cut(text: &str) -> String {
+    let ends = text.char_indices().map(|(at, char)| (at + char.len_utf8(), char));
+    ends.take_while(|(end, _)| *end <= MAX_BYTES).map(|(_, char)| char).collect()
+}
+
 /// A refund to make.
 struct Asked<'a> {
     payment: &'a Payment,
@@ -71,7 +77,7 @@ impl Bkash {
         let mut body = self.dialect.about_transaction(&attempt.external_id, &transaction);
         body[self.dialect.refund_amount] = with_two_decimals(amount).into();
         body["sku"] = payment.id.as_str().into();
-        body["reason"] = reason[..reason.floor_char_boundary(MAX_BYTES)].into();
+        body["reason"] = cut(reason).into();
         let rejection = match self.call("refund", self.dialect.refund, &body).await? {
             Ok(reply) => {
                 let made = About::new(reply, &transaction).and_then(|reply| reply.refund());

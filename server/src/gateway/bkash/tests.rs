@@ -145,7 +145,7 @@ fn a_refund_whose_word_is_unknown_is_pending() {
                 amount: Amount::from_minor(550),
                 state: state.clone(),
             };
-            assert_eq!(refund(&json).unwrap(), [expected.clone()], "{json}");
+            assert_eq!(refund(&json).unwrap(), std::slice::from_ref(&expected), "{json}");
             assert_eq!(refund(&format!(r#"{{"refundTransactions":[{json}]}}"#)).unwrap(), [expected], "{json}");
         }
     }

@@ -61,7 +61,7 @@ impl Paid {
             amount: (taka < 100).then(|| Amount::from_minor(taka * 100)),
             is_repeated,
             known: &known,
-            reason: None,
+            reason: Some(&"ভাঙা ".repeat(50)),
         };
         self.adapter.refund(&self.payment, &self.attempt, &request).await
     }
