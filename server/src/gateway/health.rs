@@ -38,7 +38,8 @@ impl Health {
         }
         let number = self.minute(now);
         let mut hour = self.hour.lock();
-        if let Some(minute) = hour.get_mut((number % MINUTES as u64) as usize) {
+        let place = usize::try_from(number % MINUTES as u64).unwrap_or_default();
+        if let Some(minute) = hour.get_mut(place) {
             if minute.number != number {
                 *minute = Minute { number, ..Minute::default() };
             }

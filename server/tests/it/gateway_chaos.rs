@@ -125,7 +125,7 @@ impl Shop<'_> {
             (_, Some(back)) => self.come_back(&back).await,
             (_, None) => {}
         }
-        if customer == Customer::Pays && number % 3 == 0 {
+        if customer == Customer::Pays && number.is_multiple_of(3) {
             self.refund(id).await;
         }
     }

@@ -20,6 +20,7 @@ impl GatewayName {
     /// # Panics
     /// Outside a constant, if it cannot be one.
     #[must_use]
+    #[expect(clippy::panic, reason = "names in the program's text are constants")]
     pub const fn of(name: &'static str) -> Self {
         match Self::read(name.as_bytes()) {
             Some(name) => name,

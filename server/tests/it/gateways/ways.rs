@@ -119,7 +119,7 @@ async fn a_merchant_names_the_ways_of_a_payment_and_the_operator_those_of_a_work
     assert_eq!(market.names(id_of(&market.create(&json!({})).await)).await, reversed);
     market.server.run(&["workspaces", "ways", "--workspace", "Rahim & Sons", last]);
     let payment = market.create(&json!({})).await;
-    assert_eq!(market.names(id_of(&payment)).await, [last.clone()]);
+    assert_eq!(market.names(id_of(&payment)).await, std::slice::from_ref(last));
     // One way needs no choice.
     let page = market.page(id_of(&payment), "en").await;
     assert!(!page.contains(r#"type="radio""#) && page.contains(r#"value="pay""#), "{page}");
