@@ -14,6 +14,8 @@ mod contract;
 mod declaration;
 mod error;
 mod health;
+#[cfg(test)]
+mod invented;
 mod notice;
 mod probe;
 mod proxy;
@@ -61,7 +63,13 @@ pub use returns::{Hint, Return};
 pub use settings::{Credentials, variable};
 
 /// All gateways that a server can have, in the order in which customers see them.
-pub static REGISTRY: &[&Declaration] = &[&bkash::DECLARED, &stripe::DECLARED, &sslcommerz::DECLARED];
+pub static REGISTRY: &[&Declaration] = &[
+    &bkash::DECLARED,
+    &stripe::DECLARED,
+    &sslcommerz::DECLARED,
+    #[cfg(test)]
+    &invented::DECLARED,
+];
 
 /// The gateway of test payments.
 pub const SANDBOX: GatewayName = GatewayName::of("sandbox");

@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use super::*;
-use crate::{domain::GatewayName, gateway::settings::SettingKind};
+use crate::{
+    domain::GatewayName,
+    gateway::settings::{Setting, SettingKind},
+};
 
 #[test]
 fn each_gateway_declares_names_that_no_other_has() {
@@ -62,7 +65,10 @@ fn the_service_the_routes_the_rules_and_the_store_name_no_gateway() {
 fn the_document_names_each_way_to_pay() {
     let document: serde_json::Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
     let mut words: Vec<_> = PaymentMethod::KNOWN.iter().map(|method| method.as_str()).collect();
-    words.extend(REGISTRY.iter().flat_map(|gateway| gateway.ways.iter().map(|way| way.name)));
+    // No address ends in `.invalid`: nobody can pay there, so the document need not name its ways.
+    let is_real = |setting: &Setting| !matches!(setting.kind, SettingKind::Url { live } if live.ends_with(".invalid"));
+    let real = REGISTRY.iter().filter(|gateway| gateway.settings.iter().all(is_real));
+    words.extend(real.flat_map(|gateway| gateway.ways.iter().map(|way| way.name)));
     let ways = &document["components"]["schemas"]["CreatePayment"]["properties"]["ways"]["items"]["enum"];
     assert_eq!(*ways, serde_json::json!(words));
     let pay = &document["components"]["schemas"]["Pay"]["properties"]["paymentMethod"]["enum"];

@@ -1,0 +1,67 @@
+//! What Coinpost declares of itself. It is offered for dollars: a currency of its own would need a row in
+//! [`Currency`](payments_core::Currency), which is outside its folder.
+
+use payments_core::{Amount, Currency, PaymentMethod};
+
+use super::Invented;
+use crate::gateway::{
+    contract::RefundWay,
+    declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+    reference::ReferenceForm,
+    returns::{Hint, Returns},
+    settings::{Setting, SettingError, SettingKind, Settings},
+};
+
+/// No name ends in `.invalid` (RFC 6761), so nothing is ever sent there.
+const LIVE: &str = "https://api.coinpost.invalid";
+
+pub(in crate::gateway) static DECLARED: Declaration = Declaration {
+    name: "coinpost",
+    title: "Coinpost",
+    ways: &[Way {
+        name: "coin",
+        method: PaymentMethod::Card,
+        title: ["Coins", "মুদ্রা"],
+        hint: ["Put coins into an envelope.", "খামে মুদ্রা ভরুন।"],
+        limits: &[(Currency::Usd, AmountLimits { least: Amount::from_major(1), most: Amount::from_major(500) })],
+        asks: &[Ask {
+            field: CustomerField::Email,
+            is_required: true,
+            label: ["Your e-mail address", "আপনার ই-মেইল ঠিকানা"],
+            hint: ["", ""],
+        }],
+    }],
+    reference: ReferenceForm::Of { alphabet: b"0123456789", chars: 20 },
+    captures: false,
+    refunds: RefundWay::Gateway,
+    needs_token: false,
+    lists: &[],
+    returns: Returns {
+        outcome: "end",
+        words: &[("paid", Hint::Approved), ("left", Hint::Cancelled)],
+        attempt: "order",
+    },
+    notice_bytes: Some(4 * 1024),
+    notice_answer: ("text/plain", "thanks"),
+    settings: &[
+        Setting { key: "base_url", kind: SettingKind::Url { live: LIVE } },
+        Setting { key: "api_key", kind: SettingKind::Credential },
+        Setting { key: "notice_key", kind: SettingKind::Credential },
+        Setting { key: "account", kind: SettingKind::Word(&["merchant", "trial"]) },
+    ],
+    setup: "set api_key and notice_key, which Coinpost sends by post",
+    check: |settings| match settings.text("notice_key").len() {
+        0..16 => Err(SettingError { key: "notice_key", what: "must have at least 16 characters" }),
+        _ => Ok(()),
+    },
+    mode,
+    make: |parts| Ok(Box::new(Invented::new(parts))),
+};
+
+fn mode(settings: &Settings) -> String {
+    match (settings.text("base_url"), settings.text("account")) {
+        (LIVE, "trial") => "a trial account".to_owned(),
+        (LIVE, _) => "live".to_owned(),
+        (url, _) => format!("at {url}"),
+    }
+}
