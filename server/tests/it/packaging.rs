@@ -35,7 +35,7 @@ fn a_server_starts_with_the_packaged_settings_and_with_the_suggested_ones() {
         is_setting.then(|| text.to_owned())
     };
     let all: Vec<String> = settings.lines().map(|line| suggestion(line).unwrap_or_else(|| line.to_owned())).collect();
-    assert_eq!(all.iter().filter(|line| line.contains(" = ") && !line.starts_with('#')).count(), 13, "{all:?}");
+    assert_eq!(all.iter().filter(|line| line.contains(" = ") && !line.starts_with('#')).count(), 15, "{all:?}");
     // The test has a directory and needs free ports.
     let all = all.join("\n").replace("127.0.0.1:9464", "127.0.0.1:0").replace("database-url", "# database-url");
     let directory = tempfile::tempdir().unwrap();

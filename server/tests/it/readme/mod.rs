@@ -156,7 +156,7 @@ fn a_test_runs_or_compiles_every_block_of_every_readme() {
             By::Documentation => {
                 let library = Path::new(readme).with_file_name("src/lib.rs");
                 assert!(text_in(library.to_str().unwrap()).contains("include_str!(\"../README.md\")"), "{readme}");
-                let is_compiled = |language: &str| matches!(language, "rust" | "no_run" | "sh");
+                let is_compiled = |language: &str| matches!(language, "rust" | "no_run" | "sh" | "text");
                 assert!(blocks(readme).iter().all(|(language, _)| is_compiled(language)), "{readme}");
                 assert!(typed.iter().all(|command| is_not_typed(command)), "{readme}: {typed:?}");
             }
