@@ -22,7 +22,10 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Mutex,
+};
 
 use http::{Method, StatusCode};
 use serde_json::Value;
@@ -30,7 +33,7 @@ use serde_json::Value;
 pub use self::events::SignedEvent;
 pub use self::known::{
     CARD, CHARGE_FEE_FIXED, CHARGE_FEE_PER_MILLE, DECLINED_CARD, DISPUTE_FEE, DISPUTE_RESPONSE_TIME, SECRET_KEY,
-    SLOW_CARD, WEBHOOK_SECRET, charge_fee,
+    SLOW_CARD, VERSION, WEBHOOK_SECRET, charge_fee,
 };
 use self::{
     balance::Balance,
@@ -62,6 +65,7 @@ struct State {
     next_refund: Beginning,
     refuses_session: bool,
     events: Events,
+    versions: BTreeSet<String>,
 }
 
 impl Stripe {
@@ -153,6 +157,11 @@ impl Stripe {
         self.replays.forget();
     }
 
+    /// The API versions that requests named; an empty one if a request named none.
+    pub fn versions(&self) -> Vec<String> {
+        lock(&self.state).versions.iter().cloned().collect()
+    }
+
     fn post(&self, call: &Call, base_url: &str) -> Result<Value, Answer> {
         if !call.header("content-type").starts_with("application/x-www-form-urlencoded") && !call.body.is_empty() {
             return Err(refused(None, "Bodies are form-encoded.", None));
@@ -228,6 +237,7 @@ impl Program for Stripe {
         {
             return refused(None, "Invalid Stripe API version", None);
         }
+        lock(&self.state).versions.insert(version.to_owned());
         match call.method {
             Method::POST => self.replays.once(call, || Answer::of(self.post(call, base_url))),
             Method::GET => Answer::of(self.get(call, base_url)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::known::WEBHOOK_SECRET;
+use super::known::{VERSION, WEBHOOK_SECRET};
 use crate::{now, token};
 
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Events {
             return None;
         }
         let event = json!({
-            "id": token("evt_", self.made, kind), "object": "event", "api_version": "2025-03-31.basil",
+            "id": token("evt_", self.made, kind), "object": "event", "api_version": VERSION,
             "created": now(), "type": kind, "livemode": false, "pending_webhooks": 1,
             "request": {"id": null, "idempotency_key": null}, "data": {"object": object},
         });

@@ -21,6 +21,7 @@ mod second_try;
 mod settlements;
 mod sslcommerz;
 mod story;
+mod stripe_events;
 mod tokens;
 mod ways;
 
