@@ -32,7 +32,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         }],
     }],
     reference: ReferenceForm::Of { alphabet: b"0123456789", chars: 20 },
-    captures: false,
     refunds: RefundWay::Gateway,
     needs_token: false,
     lists: &[],
@@ -44,7 +43,7 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     notice_bytes: Some(4 * 1024),
     notice_answer: ("text/plain", "thanks"),
     settings: &[
-        Setting { key: "base_url", kind: SettingKind::Url { live: LIVE } },
+        Setting { key: "base_url", kind: SettingKind::Url { live: |_| LIVE } },
         Setting { key: "api_key", kind: SettingKind::Credential },
         Setting { key: "notice_key", kind: SettingKind::Credential },
         Setting { key: "account", kind: SettingKind::Word(&["merchant", "trial"]) },
