@@ -50,14 +50,18 @@ def call(url, body=None, method=None, key=None):
         return error.code, json.loads(error.read() or b"null")
 
 
-class Shop:
-    """A server with both gateways and a merchant with keys for both environments."""
+def constant(file, name):
+    """A constant of the fakes."""
+    source = ROOT / "server" / "fakes" / "src" / file
+    return re.search(rf'const {name}: &str = "(.*?)"', source.read_text())[1]
 
-    def __init__(self, directory):
+
+class Shop:
+    """A server with gateways for both currencies and a merchant with keys for both environments. `more` are settings."""
+
+    def __init__(self, directory, **more):
         self.bkash_process, self.bkash = start("fake-bkash")
         self.stripe_process, self.stripe = start("fake-stripe")
-        source = ROOT / "server" / "fakes" / "src"
-        constant = lambda file, name: re.search(rf'const {name}: &str = "(.*?)"', (source / file).read_text())[1]
         self.wallet = constant("bkash/known.rs", "WALLET")
         self.empty_wallet = constant("bkash/known.rs", "POOR_WALLET")
         self.process, self.url = start(
@@ -71,6 +75,7 @@ class Shop:
             PAYMENTS_STRIPE_BASE_URL=self.stripe,
             PAYMENTS_STRIPE_SECRET_KEY=constant("stripe/known.rs", "SECRET_KEY"),
             PAYMENTS_STRIPE_WEBHOOK_SECRET=constant("stripe/known.rs", "WEBHOOK_SECRET"),
+            **more,
         )
         call(f"{self.stripe}/_control/events", {"url": f"{self.url}/gateways/stripe/webhook", "times": 2})
         self.directory = directory
