@@ -20,8 +20,8 @@ use crate::{
         terminal::{self, Output, cell},
     },
     service::{
-        AdminReply, AdminRequest, AppRow, BooksRow, Directory, DisputeRequest, DisputeRow, GatewayRow, KeyRow,
-        RefundRow, ReviewRow, WorkspaceRow,
+        AdminReply, AdminRequest, AppRow, BooksRow, Directory, DisputeRequest, DisputeRow, GatewayReply,
+        GatewayRequest, GatewayRow, KeyRow, RefundRow, ReviewRow, WorkspaceRow,
     },
     store::{
         BackedUp, Location, Store,
@@ -218,11 +218,11 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             }
         },
         AdminCommand::Books(Admin { command, .. }) => AdminRequest::Books(books::request(command)),
-        AdminCommand::Gateways(Admin { command, .. }) => match command {
-            GatewaysCommand::List => AdminRequest::ListGateways,
-            GatewaysCommand::Disable { gateway, until } => AdminRequest::PauseGateway { gateway, until: Some(until) },
-            GatewaysCommand::Enable { gateway } => AdminRequest::PauseGateway { gateway, until: None },
-        },
+        AdminCommand::Gateways(Admin { command, .. }) => AdminRequest::Gateways(match command {
+            GatewaysCommand::List => GatewayRequest::List,
+            GatewaysCommand::Disable { gateway, until } => GatewayRequest::Pause { gateway, until: Some(until) },
+            GatewaysCommand::Enable { gateway } => GatewayRequest::Pause { gateway, until: None },
+        }),
         AdminCommand::Coverage(CoverageArgs { date, .. }) => AdminRequest::Coverage { day: date },
         AdminCommand::Backup { directory, .. } => AdminRequest::BackUp { directory: absolute(directory)? },
     })
@@ -291,8 +291,11 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
                 "{dispute} of {payment}: {amount} {currency}, {status}, {withdrawn} withdrawn, {reinstated} reinstated"
             ))?;
         }
-        AdminReply::Gateways { gateways } => gateways.iter().try_for_each(|row| print_gateway(row, &mut out))?,
-        AdminReply::GatewayPaused { gateway, until } => out.line(format_args!("{gateway} {until}"))?,
+        AdminReply::Gateways { gateways } => match gateways {
+            GatewayReply::Rows { rows } => rows.iter().try_for_each(|row| print_gateway(row, &mut out))?,
+            GatewayReply::Paused { gateway, paused_until } => out.line(format_args!("{gateway} {paused_until}"))?,
+            GatewayReply::Token { token_until } => out.line(format_args!("{token_until}"))?,
+        },
         AdminReply::Booked { booked } => {
             let BooksRow { change, amount, currency, reference, recorded_at, .. } = booked;
             let (change, reference) = (change.as_str(), cell(&reference));
@@ -309,7 +312,6 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
             out.table("PAYMENT STATUS AMOUNT CURRENCY FOUND WHAT", reviews.into_iter().map(row))?;
         }
         AdminReply::Resolved { resolved, raw_status } => out.line(format_args!("{resolved} resolved, {raw_status}"))?,
-        AdminReply::GatewayToken { gateway_token_until } => out.line(format_args!("{gateway_token_until}"))?,
         AdminReply::Keys { keys } => {
             let columns = "KEY WORKSPACE ENVIRONMENT LAST4 CREATED REVOKED APP SCOPES EXPIRES LAST-USED NAME";
             out.table(columns, keys.iter().map(key_row))?;

@@ -11,7 +11,7 @@ use super::{
     books::{BooksRequest, BooksRow},
     coverage::CoverageReply,
     disputes::{DisputeRequest, DisputeRow},
-    gateway_pauses::GatewayRow,
+    gateway_pauses::{GatewayReply, GatewayRequest},
     keys::KeyLimits,
     manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
     merchants::{AppRow, WorkspaceRow},
@@ -22,11 +22,8 @@ use super::{
 };
 use crate::{
     cli::CommandError,
-    domain::{
-        ApiKey, Brand, Colour, Edit, GatewayName, GatewayPause, KeyHash, LogoUrl, ManualSettlement, Permission,
-        unused_slug,
-    },
-    gateway::{self, Gateways},
+    domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
+    gateway::Gateways,
     store::{BackedUp, Change, Write},
 };
 
@@ -38,14 +35,9 @@ const MAX_TEXT_BYTES: usize = 500;
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
-    CreateWorkspace {
-        name: String,
-    },
+    CreateWorkspace { name: String },
     /// Sets the ways to pay that a workspace's customers see.
-    SetWays {
-        workspace: String,
-        ways: Vec<String>,
-    },
+    SetWays { workspace: String, ways: Vec<String> },
     /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything. Older servers know only
     /// `create_key` and `create_limited_key`, and would ignore limits that they do not know. The new verb makes them refuse.
     #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
@@ -68,9 +60,7 @@ pub enum AdminRequest {
     /// Lists the API keys of all workspaces.
     ListKeys,
     /// Revokes an API key, by its id or by the key itself.
-    RevokeKey {
-        id: String,
-    },
+    RevokeKey { id: String },
     /// Replaces an API key: one commit creates a new one and ends the old one, at once or after an overlap. Older servers
     /// know only `rotate_key`, and would ignore the overlap. The new verb makes them refuse.
     #[serde(rename = "rotate_key_with_overlap", alias = "rotate_key")]
@@ -82,10 +72,7 @@ pub enum AdminRequest {
     /// Lists the refunds that need manual settlement.
     ListRefunds,
     /// Records the manual settlement of a refund, with the reference of the transfer.
-    SettleRefund {
-        refund: String,
-        reference: String,
-    },
+    SettleRefund { refund: String, reference: String },
     /// Lists and records disputes.
     Disputes(DisputeRequest),
     /// Imports and lists settlements.
@@ -95,19 +82,11 @@ pub enum AdminRequest {
     /// Records a change of the platform's own accounts.
     Books(BooksRequest),
     /// What covers the merchants' money, now or when a day had ended in Dhaka.
-    Coverage {
-        day: Option<Day>,
-    },
+    Coverage { day: Option<Day> },
     /// Sends a delivery's event to its endpoint once more.
-    ResendDelivery {
-        delivery: String,
-    },
+    ResendDelivery { delivery: String },
     /// Resends the deliveries to an endpoint that failed within a time range.
-    RecoverWebhook {
-        webhook: String,
-        since: Timestamp,
-        until: Option<Timestamp>,
-    },
+    RecoverWebhook { webhook: String, since: Timestamp, until: Option<Timestamp> },
     /// Lists the payments that need manual review.
     ListReviews,
     /// Records how a person resolved a discrepancy, and why. An open payment needs an outcome.
@@ -121,9 +100,7 @@ pub enum AdminRequest {
         transaction: Option<String>,
     },
     /// Backs up the store to a directory of the server's machine, by its absolute path.
-    BackUp {
-        directory: PathBuf,
-    },
+    BackUp { directory: PathBuf },
     /// Creates a developer app for a workspace. Customers may return to its redirect URIs. Older servers know only
     /// `create_app`, and would ignore the brand. The new verb makes them refuse.
     #[serde(rename = "create_branded_app", alias = "create_app")]
@@ -135,22 +112,10 @@ pub enum AdminRequest {
         #[serde(default)]
         brand: Brand,
     },
-    /// Fetches the mobile-money gateway's token, unless there is a valid one.
-    GatewayToken {
-        gateway: GatewayName,
-    },
-    ListGateways,
-    /// Pauses a gateway until a time, or ends its pause.
-    PauseGateway {
-        gateway: GatewayName,
-        until: Option<Timestamp>,
-    },
+    /// Lists and pauses gateways, and fetches a token.
+    Gateways(GatewayRequest),
     /// Changes how a developer app looks on the checkout page.
-    UpdateApp {
-        id: String,
-        logo_url: Option<Edit<LogoUrl>>,
-        colour: Option<Edit<Colour>>,
-    },
+    UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
 
 impl AdminRequest {
@@ -165,101 +130,47 @@ impl AdminRequest {
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum AdminReply {
     /// The created workspace.
-    Workspace {
-        id: String,
-        developer_id: String,
-        name: String,
-    },
-    Ways {
-        ways: Vec<String>,
-    },
+    Workspace { id: String, developer_id: String, name: String },
     /// The created key. The server shows it once and does not store it.
-    Key {
-        key: String,
-    },
+    Key { key: String },
     /// All workspaces.
-    Workspaces {
-        workspaces: Vec<WorkspaceRow>,
-    },
+    Workspaces { workspaces: Vec<WorkspaceRow> },
+    /// The ways to pay that a workspace chose; none for all.
+    Ways { ways: Vec<String> },
     /// The developer apps.
-    Apps {
-        apps: Vec<AppRow>,
-    },
+    Apps { apps: Vec<AppRow> },
     /// The API keys.
-    Keys {
-        keys: Vec<KeyRow>,
-    },
+    Keys { keys: Vec<KeyRow> },
     /// The revoked key.
-    Revoked {
-        id: String,
-        revoked_at: Timestamp,
-    },
+    Revoked { id: String, revoked_at: Timestamp },
     /// The refunds that need manual settlement.
-    Refunds {
-        refunds: Vec<RefundRow>,
-    },
+    Refunds { refunds: Vec<RefundRow> },
     /// The payment whose refund a person settled.
-    Settled {
-        payment: PaymentId,
-        refund: RefundId,
-        reference: String,
-        settled_at: Timestamp,
-    },
+    Settled { payment: PaymentId, refund: RefundId, reference: String, settled_at: Timestamp },
     /// The disputes that are not decided.
-    Disputes {
-        disputes: Vec<DisputeRow>,
-    },
+    Disputes { disputes: Vec<DisputeRow> },
     /// The dispute after a command.
-    Dispute {
-        dispute: Box<DisputeRow>,
-    },
+    Dispute { dispute: Box<DisputeRow> },
     /// Settlements.
-    Settlements {
-        settlements: SettlementReply,
-    },
+    Settlements { settlements: SettlementReply },
     /// Payouts.
-    Payouts {
-        payouts: PayoutReply,
-    },
+    Payouts { payouts: PayoutReply },
     /// The recorded change.
-    Gateways {
-        gateways: Vec<GatewayRow>,
-    },
-    GatewayPaused {
-        gateway: GatewayName,
-        until: Timestamp,
-    },
-    Booked {
-        booked: BooksRow,
-    },
+    Booked { booked: BooksRow },
     /// What covers the merchants' money.
-    Coverage {
-        coverage: CoverageReply,
-    },
+    Coverage { coverage: CoverageReply },
     /// The delivery that was resent, and the new delivery.
-    Resent {
-        resent: String,
-        delivery: DeliveryId,
-    },
+    Resent { resent: String, delivery: DeliveryId },
     /// How many deliveries were resent.
-    Recovered {
-        recovered: u32,
-    },
+    Recovered { recovered: u32 },
     /// The payments that need manual review.
-    Reviews {
-        reviews: Vec<ReviewRow>,
-    },
+    Reviews { reviews: Vec<ReviewRow> },
     /// The payment whose discrepancy was resolved, and its internal status now.
-    Resolved {
-        resolved: String,
-        raw_status: RawStatus,
-    },
+    Resolved { resolved: String, raw_status: RawStatus },
     /// The backup.
     BackedUp(BackedUp),
-    /// Until when the mobile-money gateway's token is valid.
-    GatewayToken {
-        gateway_token_until: Timestamp,
-    },
+    /// The answer about gateways.
+    Gateways { gateways: GatewayReply },
     /// The created or changed app.
     App {
         app_id: String,
@@ -268,9 +179,7 @@ pub enum AdminReply {
         brand: Brand,
     },
     /// Why the command failed, and what to do.
-    Error {
-        error: String,
-    },
+    Error { error: String },
 }
 
 /// A row of `keys list`.
@@ -318,9 +227,7 @@ impl Directory {
     async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply, CommandError> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
-            AdminRequest::SetWays { workspace, ways } => {
-                AdminReply::Ways { ways: self.set_ways(&workspace, ways).await? }
-            }
+            AdminRequest::SetWays { workspace, ways } => self.set_ways(&workspace, ways).await?,
             AdminRequest::CreateKey { workspace, environment, app, only_its_app, name, scopes, expires_at } => {
                 let name = name.as_deref().map(|name| named("name", name).map(str::to_owned)).transpose()?;
                 let permissions = (!scopes.is_empty()).then_some(scopes);
@@ -369,18 +276,8 @@ impl Directory {
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
             }
-            AdminRequest::ListGateways => AdminReply::Gateways { gateways: self.list_gateways(gateways).await? },
-            AdminRequest::PauseGateway { gateway, until } => {
-                let GatewayPause { gateway, until, .. } = self.pause_gateway(gateway, until).await?;
-                AdminReply::GatewayPaused { gateway, until }
-            }
-            AdminRequest::GatewayToken { gateway } => {
-                let gateway = gateways.named(gateway).ok_or_else(|| {
-                    let title = gateway::title(gateway);
-                    invalid(format!("the running server has no credentials of {title}; restart it with them"))
-                })?;
-                let until = gateway.token_valid_until().await.ok_or("its calls need no token")??;
-                AdminReply::GatewayToken { gateway_token_until: until }
+            AdminRequest::Gateways(request) => {
+                AdminReply::Gateways { gateways: self.of_gateways(gateways, request).await? }
             }
             AdminRequest::UpdateApp { id, logo_url, colour } => self.update_app(&id, logo_url, colour).await?,
         })

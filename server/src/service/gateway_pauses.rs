@@ -6,9 +6,34 @@ use serde::{Deserialize, Serialize};
 use super::{Directory, Result, Service, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{GatewayName, GatewayPause},
-    gateway::{GatewayError, Gateways, Offer, REGISTRY},
+    gateway::{self, GatewayError, Gateways, Offer, REGISTRY},
     store::{Change, Write},
 };
+
+/// A command about gateways.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum GatewayRequest {
+    List,
+    /// Pauses a gateway until a time, or ends its pause.
+    Pause {
+        gateway: GatewayName,
+        until: Option<Timestamp>,
+    },
+    /// Fetches the token that a gateway's calls need, unless there is a valid one.
+    Token {
+        gateway: GatewayName,
+    },
+}
+
+/// The answer to a [`GatewayRequest`].
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum GatewayReply {
+    Rows { rows: Vec<GatewayRow> },
+    Paused { gateway: GatewayName, paused_until: Timestamp },
+    Token { token_until: Timestamp },
+}
 
 /// A gateway, as `gateways list` shows it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,7 +85,26 @@ impl Directory {
         Ok(pause.map(|pause| pause.until).filter(|until| *until > self.ambient.now()))
     }
 
-    pub(super) async fn list_gateways(&self, gateways: &Gateways) -> Result<Vec<GatewayRow>> {
+    pub(super) async fn of_gateways(&self, gateways: &Gateways, request: GatewayRequest) -> Result<GatewayReply> {
+        Ok(match request {
+            GatewayRequest::List => GatewayReply::Rows { rows: self.list_gateways(gateways).await? },
+            GatewayRequest::Pause { gateway, until } => {
+                let pause = self.pause_gateway(gateway, until).await?;
+                GatewayReply::Paused { gateway, paused_until: pause.until }
+            }
+            GatewayRequest::Token { gateway } => {
+                let gateway = gateways.named(gateway).ok_or_else(|| {
+                    let title = gateway::title(gateway);
+                    invalid(format!("the running server has no credentials of {title}; restart it with them"))
+                })?;
+                let until = gateway.token_valid_until().await;
+                let until = until.ok_or_else(|| invalid("its calls need no token".to_owned()))?;
+                GatewayReply::Token { token_until: until? }
+            }
+        })
+    }
+
+    async fn list_gateways(&self, gateways: &Gateways) -> Result<Vec<GatewayRow>> {
         let mut rows = Vec::new();
         for declared in REGISTRY {
             let health = gateways.with_health().find(|(it, _)| it.name == declared.name).map(|(_, health)| {
@@ -79,7 +123,7 @@ impl Directory {
     }
 
     /// Pauses a gateway until a time, or ends its pause.
-    pub(super) async fn pause_gateway(&self, gateway: GatewayName, until: Option<Timestamp>) -> Result<GatewayPause> {
+    async fn pause_gateway(&self, gateway: GatewayName, until: Option<Timestamp>) -> Result<GatewayPause> {
         let now = self.ambient.now();
         if until.is_some_and(|until| until <= now) {
             return Err(invalid("this time has passed; name a later one"));

@@ -3,7 +3,7 @@
 use payments_core::{AppId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Result, operator_text::invalid, retry_on_conflict};
+use super::{AdminReply, Directory, Result, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{Brand, Workspace},
     gateway::REGISTRY,
@@ -65,7 +65,7 @@ impl Directory {
     }
 
     /// Sets the ways to pay that a workspace's customers see, in this order.
-    pub(super) async fn set_ways(&self, workspace: &str, ways: Vec<String>) -> Result<Vec<String>> {
+    pub(super) async fn set_ways(&self, workspace: &str, ways: Vec<String>) -> Result<AdminReply> {
         let is_known = |way: &String| REGISTRY.iter().any(|it| it.ways.iter().any(|known| known.name == way));
         if let Some(unknown) = ways.iter().find(|way| !is_known(way)) {
             return Err(invalid(format!("no way to pay has the name {unknown}")));
@@ -75,7 +75,7 @@ impl Directory {
             workspace.version += 1;
             workspace.ways.clone_from(&ways);
             self.commit(Change::of(Write::Workspace(workspace))).await?;
-            Ok(ways.clone())
+            Ok(AdminReply::Ways { ways: ways.clone() })
         })
         .await
     }

@@ -85,7 +85,7 @@ pub use coverage::{CoverRow, CoverageReply};
 pub use disputes::{DisputeOutcome, DisputeRequest, DisputeRow};
 use error::Record;
 pub use error::{Result, ServiceError};
-pub use gateway_pauses::GatewayRow;
+pub use gateway_pauses::{GatewayReply, GatewayRequest, GatewayRow};
 pub use idempotency::{Answer, IdempotentRequest};
 use key_uses::KeyUses;
 pub use keys::{Caller, SANDBOX_KEY};

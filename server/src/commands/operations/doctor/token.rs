@@ -11,7 +11,7 @@ use crate::{
     commands::admin_socket,
     gateway::{Credentials, Declaration, Gateways},
     metrics::Metrics,
-    service::{AdminReply, AdminRequest, Directory},
+    service::{AdminReply, AdminRequest, Directory, GatewayReply, GatewayRequest},
     store::{
         Location,
         postgres::{PostgresStore, Target},
@@ -30,7 +30,7 @@ pub(super) async fn check(
         warning(format!("{title} was not asked for a token, which would show that its credentials are right: {why}"))
     };
     let wrong = |error: String| failed(format!("{error}; check the credentials of {title} and the server's log"));
-    let request = AdminRequest::GatewayToken { gateway: gateway.gateway() };
+    let request = AdminRequest::Gateways(GatewayRequest::Token { gateway: gateway.gateway() });
     let reply = match location {
         Location::Directory(directory) => match admin_socket::ask(directory, &request).await {
             Ok(Some(reply)) => reply,
@@ -46,7 +46,7 @@ pub(super) async fn check(
         },
     };
     match reply {
-        AdminReply::GatewayToken { gateway_token_until: until } => {
+        AdminReply::Gateways { gateways: GatewayReply::Token { token_until: until } } => {
             in_order(format!("{title} granted a token, valid until {until}"))
         }
         AdminReply::Error { error } => wrong(error),
