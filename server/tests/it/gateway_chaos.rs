@@ -217,7 +217,7 @@ async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_matches_the_gateways_after_random_faults_and_crashes_on_postgresql() {
-    play(Engine::Postgres, gateway_fakes::newest()).await;
+    play(Engine::Postgres, gateway_fakes::all()).await;
 }
 
 async fn play(engine: Engine, gateways: Vec<Arc<dyn Fake>>) {
