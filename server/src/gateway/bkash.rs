@@ -25,6 +25,7 @@ use super::{
         AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, KnownRefund, RefundOutcome, RefundRequest,
         RefundWay,
     },
+    decimal::with_two_decimals,
     declaration::{Declaration, Parts},
     error::GatewayError,
     settings::Settings,
@@ -34,7 +35,7 @@ use crate::{
     domain::{GatewayAttempt, GatewayRefund},
 };
 use dialect::Dialect;
-use reply::{Reply, read, with_two_decimals};
+use reply::{Reply, read};
 use token::Tokens;
 
 pub(super) use declared::DECLARED;

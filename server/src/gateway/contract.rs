@@ -149,6 +149,19 @@ pub trait Gateway: Send + Sync {
         let what = "a person sends its refunds by hand".to_owned();
         Err(GatewayError::Unanswered { gateway: self.name(), what, was_sent: false })
     }
+    /// The transaction to refund: the attempt's, or else what a query finds.
+    async fn transaction_of(&self, payment: &Payment, attempt: &GatewayAttempt) -> Result<String, GatewayError> {
+        if let Some(transaction) = &attempt.transaction {
+            return Ok(transaction.clone());
+        }
+        match self.query(payment, attempt).await? {
+            AttemptState::Paid(receipt) => Ok(receipt.transaction),
+            _ => {
+                let what = "the payment has no transaction to refund".to_owned();
+                Err(GatewayError::Unanswered { gateway: self.name(), what, was_sent: true })
+            }
+        }
+    }
     /// All refunds of a paid attempt, whoever made them; of a gateway without such a list, the known ones.
     async fn refunds(
         &self,

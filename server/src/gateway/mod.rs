@@ -11,6 +11,7 @@ mod bkash;
 mod call;
 mod circuit;
 mod contract;
+mod decimal;
 mod declaration;
 mod error;
 mod health;

@@ -11,7 +11,7 @@ mod row;
 mod session;
 
 use async_trait::async_trait;
-use payments_core::{Amount, Payment, Timestamp};
+use payments_core::{Payment, Timestamp};
 use serde_json::Value;
 use warp::http::HeaderMap;
 
@@ -172,8 +172,4 @@ impl Gateway for SslCommerz {
         let tran_id = Hash::named(hash).tran_id(body, store_id, password).map_err(NoticeError::Unsigned)?;
         Ok(Some(Notice { subject: NoticeSubject::Attempt(PaymentOf::Reference(tran_id)), claimed: None }))
     }
-}
-
-fn with_two_decimals(amount: Amount) -> String {
-    format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
 }

@@ -258,13 +258,7 @@ impl Gateway for Stripe {
         attempt: &GatewayAttempt,
         refund: &RefundRequest<'_>,
     ) -> Result<RefundOutcome, GatewayError> {
-        let intent = match &attempt.transaction {
-            Some(intent) => intent.clone(),
-            None => match self.query(payment, attempt).await? {
-                AttemptState::Paid(receipt) => receipt.transaction,
-                _ => return Err(self.client.unanswered("the payment has no payment intent to refund")),
-            },
-        };
+        let intent = self.transaction_of(payment, attempt).await?;
         // Stripe drops idempotency keys after a day, so first look for an earlier request.
         if refund.is_repeated
             && let Some(known) = self.refund_of(&intent, refund.id.as_str()).await?

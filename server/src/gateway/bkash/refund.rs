@@ -6,12 +6,13 @@
 
 use payments_core::{Amount, Payment};
 
-use super::{Bkash, reply::with_two_decimals};
+use super::Bkash;
 use crate::{
     domain::{GatewayAttempt, GatewayRefund},
     gateway::{
         answer::{About, Names, Rejection},
-        contract::{AttemptState, Gateway, RefundOutcome, RefundRequest},
+        contract::{Gateway, RefundOutcome, RefundRequest},
+        decimal::with_two_decimals,
         error::GatewayError,
     },
 };
@@ -59,13 +60,7 @@ impl Bkash {
         attempt: &GatewayAttempt,
         refund: &RefundRequest<'_>,
     ) -> Result<RefundOutcome, GatewayError> {
-        let transaction = match &attempt.transaction {
-            Some(transaction) => transaction.clone(),
-            None => match self.query(payment, attempt).await? {
-                AttemptState::Paid(receipt) => receipt.transaction,
-                _ => return Err(self.client.unanswered("the payment has no transaction to refund")),
-            },
-        };
+        let transaction = self.transaction_of(payment, attempt).await?;
         let amount = refund.amount.unwrap_or(payment.amount);
         let asked = Asked { payment, attempt, transaction: &transaction, amount, refund };
         if refund.is_repeated

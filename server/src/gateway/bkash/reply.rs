@@ -11,6 +11,7 @@ use crate::{
         answer::{Names, Rejection},
         call::{GatewayClient, Response},
         contract::{AttemptState, Receipt, is_amount},
+        decimal::decimal,
         error::GatewayError,
     },
 };
@@ -149,17 +150,4 @@ impl Reply {
         let is_taka = self.currency.as_deref().is_none_or(|it| it == Currency::Bdt.code());
         is_taka.then_some(GatewayRefund { reference: self.refund_trx_id.clone()?, id: None, amount, state })
     }
-}
-
-/// Parses `15`, `15.5` and `15.00`, and also `15.000`.
-pub(super) fn decimal(text: &str) -> Option<Amount> {
-    let text = match text.split_once('.') {
-        Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
-        None => text,
-    };
-    text.parse().ok()
-}
-
-pub(super) fn with_two_decimals(amount: Amount) -> String {
-    format!("{}.{:02}", amount.as_minor() / 100, amount.as_minor() % 100)
 }

@@ -9,7 +9,6 @@ use payments_core::Amount;
 use super::{
     dialect::{V1, V2},
     refund::is_about_the_refund,
-    reply::decimal,
     *,
 };
 use crate::domain::GatewayRefundState;
@@ -61,19 +60,6 @@ fn rejections_of_every_shape_are_distinguished_from_unusable_responses() {
         assert!(matches!(read_reply(json), Err(GatewayError::Unanswered { .. })), "{json}");
     }
     assert!(read_reply(r#"{"statusCode":"0000"}"#).unwrap().is_ok());
-}
-
-#[test]
-fn amounts_compare_as_decimals() {
-    for (text, minor) in [("15", 1500), ("15.0", 1500), ("15.00", 1500), ("15.50", 1550), ("0.01", 1), ("100", 10_000)]
-    {
-        assert_eq!(decimal(text), Some(Amount::from_minor(minor)), "{text}");
-    }
-    for text in ["", "15.001", "-15", "x"] {
-        assert_eq!(decimal(text), None, "{text}");
-    }
-    assert_eq!(with_two_decimals(Amount::from_minor(1500)), "15.00");
-    assert_eq!(with_two_decimals(Amount::from_minor(7)), "0.07");
 }
 
 #[test]

@@ -16,13 +16,13 @@ use super::{
     SslCommerz, TRANSACTION,
     row::text,
     session::{cut, one_line},
-    with_two_decimals,
 };
 use crate::{
     domain::{GatewayAttempt, GatewayRefund, GatewayRefundState},
     gateway::{
         answer::{About, Names},
-        contract::{AttemptState, Gateway, KnownRefund, RefundOutcome, RefundRequest},
+        contract::{Gateway, KnownRefund, RefundOutcome, RefundRequest},
+        decimal::with_two_decimals,
         error::GatewayError,
     },
 };
@@ -66,13 +66,7 @@ impl SslCommerz {
         attempt: &GatewayAttempt,
         refund: &RefundRequest<'_>,
     ) -> Result<RefundOutcome, GatewayError> {
-        let transaction = match &attempt.transaction {
-            Some(transaction) => transaction.clone(),
-            None => match self.query(payment, attempt).await? {
-                AttemptState::Paid(receipt) => receipt.transaction,
-                _ => return Err(self.client.unanswered("the payment has no transaction to refund")),
-            },
-        };
+        let transaction = self.transaction_of(payment, attempt).await?;
         let (reference, amount) = (refund.reference, refund.amount.unwrap_or(payment.amount));
         if refund.is_repeated {
             let what = format!(

@@ -8,12 +8,15 @@
 //! | `CANCELLED` | the customer cancelled |
 //! | another | not decided |
 
-use payments_core::{Amount, Currency, Payment};
+use payments_core::{Currency, Payment};
 use serde_json::Value;
 
 use crate::{
     domain::{CostRow, GatewayAttempt},
-    gateway::contract::{AttemptState, Receipt, is_amount},
+    gateway::{
+        contract::{AttemptState, Receipt, is_amount},
+        decimal::decimal,
+    },
 };
 
 /// Fields are empty if the report lacks them.
@@ -41,15 +44,6 @@ pub(super) fn text(object: &Value, field: &str) -> String {
         Value::Number(number) => number.to_string(),
         _ => String::new(),
     }
-}
-
-/// Parses `150`, `145.5` and `10.00`.
-fn decimal(text: &str) -> Option<Amount> {
-    let text = match text.split_once('.') {
-        Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
-        None => text,
-    };
-    text.parse().ok()
 }
 
 impl Row {

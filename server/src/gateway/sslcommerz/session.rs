@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{SslCommerz, row::text, with_two_decimals};
+use super::{SslCommerz, row::text};
 use crate::gateway::{
     answer::Rejection,
     contract::{AttemptRequest, BeginOutcome},
+    decimal::with_two_decimals,
     error::GatewayError,
 };
 

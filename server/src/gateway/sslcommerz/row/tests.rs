@@ -1,5 +1,6 @@
 //! What each report means.
 
+use payments_core::Amount;
 use serde_json::json;
 
 use super::*;
@@ -114,14 +115,4 @@ fn each_status_without_money_is_open_failed_cancelled_or_not_decided() {
     }
     let declined = row(json!({"status": "FAILED", "error": "Declined by the bank"}));
     assert_eq!(unpaid(&[declined]), failed("Declined by the bank"));
-}
-
-#[test]
-fn decimals_have_varying_zeros() {
-    for (text, minor) in [("150", 15_000), ("145.5", 14_550), ("10.00", 1_000), ("0.07", 7), ("10.000", 1_000)] {
-        assert_eq!(decimal(text), Some(Amount::from_minor(minor)), "{text}");
-    }
-    for text in ["", "1.005", "-1", "+1", "1,000", "x"] {
-        assert_eq!(decimal(text), None, "{text}");
-    }
 }
