@@ -65,7 +65,7 @@ fn hold(text: &str) -> Result<(GatewayName, u8), &'static str> {
     let parsed = || {
         let (gateway, days) = text.split_once('=')?;
         let days = days.parse().ok().filter(|days| *days <= MAX_HOLD_DAYS)?;
-        Some((gateway::declared(gateway)?.gateway(), days))
+        Some((gateway::declared(gateway)?.name, days))
     };
     parsed().ok_or("must be a gateway and at most 60 days, such as bkash=2")
 }

@@ -137,7 +137,7 @@ fn flag<'c>(key: &Key<'_>, value: &Value<'_>, command: &'c Command) -> Result<(&
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name) && name != "config");
     let unknown = || {
         let flags = command.get_arguments().filter_map(Arg::get_long);
-        let meant = did_you_mean(name, flags.chain(REGISTRY.iter().map(|gateway| gateway.name)));
+        let meant = did_you_mean(name, flags.chain(REGISTRY.iter().map(|gateway| gateway.name.as_str())));
         (key.span(), format!("{name} is not a flag of `payments-server serve`{meant}"))
     };
     let arg = arg.ok_or_else(unknown)?;
@@ -170,7 +170,7 @@ fn credentials(
     value: &Value<'_>,
     position: impl Fn(Range<usize>) -> String,
 ) -> Result<HashMap<String, Credential>, Located> {
-    let section = gateway.name;
+    let section = gateway.name.as_str();
     let keys: Vec<_> = gateway.settings.iter().map(|setting| setting.key).collect();
     let DeValue::Table(table) = value.get_ref() else {
         return Err((value.span(), format!("{section} must be a section, [{section}]")));

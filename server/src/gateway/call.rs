@@ -111,11 +111,11 @@ impl GatewayClient {
     /// Logs `what`, the name of the call, but no header and no body.
     pub(super) async fn call(&self, what: &'static str, request: RequestBuilder) -> Result<Response, GatewayError> {
         if !self.health.circuit.may_call(Instant::now()) {
-            return Err(GatewayError::CircuitOpen { gateway: self.declared.gateway() });
+            return Err(GatewayError::CircuitOpen { gateway: self.declared.name });
         }
         let started = Instant::now();
-        let outcome = trace::gateway_call(self.declared.name, what, self.send(request)).await;
-        let (gateway, took) = (self.declared.name, started.elapsed());
+        let outcome = trace::gateway_call(self.declared.name.as_str(), what, self.send(request)).await;
+        let (gateway, took) = (self.declared.name.as_str(), started.elapsed());
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.health.called(outcome.is_ok(), Instant::now());
         match &outcome {
@@ -137,7 +137,7 @@ impl GatewayClient {
             let request = request.build().map_err(|error| NoResponse::of(&error.without_url(), false))?;
             self.transport.send(request).await
         };
-        let gateway = self.declared.gateway();
+        let gateway = self.declared.name;
         let response =
             sent.await.map_err(|NoResponse { what, was_sent }| GatewayError::Unanswered { gateway, what, was_sent })?;
         if response.status.is_server_error() {
@@ -148,12 +148,12 @@ impl GatewayClient {
 
     /// The error for a response that leaves the effect unknown.
     pub(super) fn unanswered(&self, what: &str) -> GatewayError {
-        GatewayError::Unanswered { gateway: self.declared.gateway(), what: what.to_owned(), was_sent: true }
+        GatewayError::Unanswered { gateway: self.declared.name, what: what.to_owned(), was_sent: true }
     }
 
     /// Why the gateway did not carry out a request, in its words.
     pub(super) fn rejection(&self, code: impl Into<String>, message: impl Into<String>) -> Rejection {
-        Rejection { gateway: self.declared.gateway(), code: code.into(), message: message.into() }
+        Rejection { gateway: self.declared.name, code: code.into(), message: message.into() }
     }
 }
 

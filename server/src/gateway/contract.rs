@@ -109,7 +109,7 @@ pub trait Gateway: Send + Sync {
     /// What it declares of itself.
     fn declared(&self) -> &'static Declaration;
     fn name(&self) -> GatewayName {
-        self.declared().gateway()
+        self.declared().name
     }
     /// Creates a gateway attempt. The caller must store it before it sends the customer to the gateway.
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError>;

@@ -1,7 +1,7 @@
 //! What a gateway declares of itself. Nothing outside its folder knows its name: what the configuration, `doctor`, the
 //! checkout page, the routes and the metrics need of it is data here.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use payments_core::{Amount, Currency, Customer, PaymentMethod};
 use tokio_util::task::TaskTracker;
@@ -21,7 +21,7 @@ pub type Words = [&'static str; 2];
 
 pub struct Declaration {
     /// In records, URLs, logs and metrics, and as its section of the configuration.
-    pub name: &'static str,
+    pub name: GatewayName,
     /// In messages to people.
     pub title: &'static str,
     /// How a customer can pay, the preferred way first.
@@ -100,6 +100,9 @@ pub struct Parts {
 }
 
 impl CustomerField {
+    /// All, in the order of the checkout page.
+    pub const ALL: [Self; 3] = [Self::Name, Self::Email, Self::Phone];
+
     /// The field's name in a request to pay.
     pub fn name(self) -> &'static str {
         match self {
@@ -119,16 +122,28 @@ impl CustomerField {
 }
 
 impl Declaration {
-    pub fn gateway(&self) -> GatewayName {
-        // The registry's test reads each name.
-        self.name.parse().unwrap_or(super::SANDBOX)
-    }
-
+    /// The currencies of its ways, each once.
     pub fn currencies(&self) -> Vec<Currency> {
-        let mut currencies: Vec<_> = self.ways.iter().flat_map(|way| way.limits.iter().map(|(it, _)| *it)).collect();
-        currencies.dedup();
-        currencies
+        each_once(self.ways.iter().flat_map(|way| way.limits.iter().map(|(currency, _)| *currency)))
     }
+}
+
+/// Shows the name, which stands for the rest.
+impl fmt::Debug for Declaration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+/// The items without those that came before.
+pub fn each_once<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for item in items {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+    }
+    once
 }
 
 impl Way {

@@ -55,7 +55,7 @@ pub use contract::{
     AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, KnownRefund, Listed, Receipt,
     RefundOutcome, RefundRequest, RefundWay, StatementPart,
 };
-pub use declaration::{AmountLimits, CustomerField, Declaration, Way, Words};
+pub use declaration::{AmountLimits, CustomerField, Declaration, Way, Words, each_once};
 pub use error::{GatewayError, GatewaySetupError};
 pub use notice::{Notice, NoticeError, NoticeSubject, PaymentOf};
 pub use probe::{Probe, probe};
@@ -79,7 +79,7 @@ pub use sandbox::WAY as SANDBOX_WAY;
 
 /// What the gateway of a name declares; `None` for one that moves no money.
 pub fn declared(name: &str) -> Option<&'static Declaration> {
-    REGISTRY.iter().copied().find(|it| it.name == name)
+    REGISTRY.iter().copied().find(|it| it.name.as_str() == name)
 }
 
 /// Whether a word names a way to pay at a gateway of the registry.
@@ -138,7 +138,7 @@ impl Gateways {
     ) -> Result<Self, GatewaySetupError> {
         let make = |(declared, settings): (&'static Declaration, &settings::Settings)| {
             let health = Arc::<Health>::default();
-            let transport = transport(declared.name);
+            let transport = transport(declared.name.as_str());
             let gateway = (declared.make)(declaration::Parts {
                 settings: settings.clone(),
                 client: GatewayClient::by(declared, http.clone(), transport, Arc::clone(&health), calls.clone()),
@@ -215,9 +215,8 @@ impl Gateways {
             return Err(Invalid::field("currency", ErrorCode::CurrencyInvalid, UnknownCurrency));
         };
         let most = found.iter().map(|(_, limits)| limits.most).max().unwrap_or(least);
-        let mut titles: Vec<_> = found.iter().map(|(title, _)| *title).collect();
-        titles.dedup();
-        let error = format!("must be from {least} to {most} in {currency}, the limits of {}", titles.join(" and "));
+        let titles = each_once(found.iter().map(|(title, _)| *title)).join(" and ");
+        let error = format!("must be from {least} to {most} in {currency}, the limits of {titles}");
         Err(Invalid::field("amount", ErrorCode::AmountInvalid, error))
     }
 
@@ -272,12 +271,9 @@ impl Gateways {
 /// is the first; so it is with `mfs`, the documented default, if no way is of that kind.
 pub fn chosen<'g>(offers: &[Offer<'g>], word: Option<&PaymentMethod>) -> Option<Offer<'g>> {
     let is_of = |word: &PaymentMethod| offers.iter().find(|it| it.way.is_named(word.as_str()));
-    let mfs = PaymentMethod::Mfs;
-    match word {
-        None => is_of(&mfs).or(offers.first()).copied(),
-        Some(word) if *word == mfs => is_of(&mfs).or(offers.first()).copied(),
-        Some(word) => is_of(word).copied(),
-    }
+    let word = word.unwrap_or(&PaymentMethod::Mfs);
+    let instead = offers.first().filter(|_| *word == PaymentMethod::Mfs);
+    is_of(word).or(instead).copied()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
 use super::{
+    SANDBOX,
     contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundWay},
     declaration::{Declaration, Way},
     error::GatewayError,
@@ -24,7 +25,7 @@ pub static WAY: Way = Way {
 };
 
 static DECLARED: Declaration = Declaration {
-    name: "sandbox",
+    name: SANDBOX,
     title: "the simulator",
     ways: &[],
     reference: ReferenceForm::WithPayment,

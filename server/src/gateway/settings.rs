@@ -34,7 +34,7 @@ impl Settings {
         self.0.get(key).cloned().unwrap_or_default()
     }
 
-    /// The value of a setting that is no secret.
+    /// The value of a setting as a text, which no log and no error may show if it is a credential.
     pub fn text(&self, key: &str) -> &str {
         self.0.get(key).map_or("", |value| value.expose_secret())
     }
@@ -47,7 +47,7 @@ impl Settings {
 
 /// The settings of each configured gateway, in the order of the registry.
 #[derive(Debug, Default)]
-pub struct Credentials(Vec<(usize, Settings)>);
+pub struct Credentials(Vec<(&'static Declaration, Settings)>);
 
 /// A gateway's setting cannot be used. The error never quotes it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +78,7 @@ pub fn variable(section: &str, key: &str) -> String {
 impl Credentials {
     /// Each configured gateway, with its settings.
     pub fn configured(&self) -> impl Iterator<Item = (&'static Declaration, &Settings)> {
-        self.0.iter().filter_map(|(nth, settings)| Some((*REGISTRY.get(*nth)?, settings)))
+        self.0.iter().map(|(declared, settings)| (*declared, settings))
     }
 
     /// Each configured gateway: its currencies, and whether it moves real money.
@@ -93,8 +93,8 @@ impl Credentials {
 
     /// Checks the settings. `find` returns each value by the name of its environment variable.
     pub fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
-        let read = |(nth, declared)| Ok(settings_of(declared, &find)?.map(|settings| (nth, settings)));
-        let settings = REGISTRY.iter().copied().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        let read = |declared| Ok(settings_of(declared, &find)?.map(|settings| (declared, settings)));
+        let settings = REGISTRY.iter().copied().map(read).collect::<Result<Vec<_>, _>>()?;
         Ok(Self(settings.into_iter().flatten().collect()))
     }
 }
@@ -104,11 +104,12 @@ fn settings_of(
     declared: &Declaration,
     find: &impl Fn(&str) -> Option<SecretString>,
 ) -> Result<Option<Settings>, CredentialError> {
-    let wrong = |key: &str, what: &str| CredentialError { variable: variable(declared.name, key), what: what.into() };
+    let wrong =
+        |key: &str, what: &str| CredentialError { variable: variable(declared.name.as_str(), key), what: what.into() };
     let (mut settings, mut missing) = (Settings::default(), None);
     let mut has_credentials = false;
     for Setting { key, kind } in declared.settings {
-        let given = find(&variable(declared.name, key));
+        let given = find(&variable(declared.name.as_str(), key));
         if given.as_ref().is_some_and(|value| !is_writable(value.expose_secret())) {
             return Err(wrong(key, NOT_WRITABLE));
         }

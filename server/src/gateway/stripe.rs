@@ -62,7 +62,7 @@ pub(super) struct Stripe {
 impl Stripe {
     fn new(Parts { settings, client, .. }: Parts) -> Result<Self, GatewaySetupError> {
         let secret = Secret::new(settings.text("webhook_secret")).map_err(|error| GatewaySetupError::NoticeSecret {
-            variable: variable(DECLARED.name, "webhook_secret"),
+            variable: variable(DECLARED.name.as_str(), "webhook_secret"),
             error,
         })?;
         Ok(Self {

@@ -207,7 +207,7 @@ impl<'p> Page<'p> {
 
 /// What the customer typed, and the first field that is wrong.
 fn typed(way: Option<String>, given: impl Fn(CustomerField) -> Option<String>, invalid: &Invalid) -> Typed {
-    let fields = [CustomerField::Name, CustomerField::Email, CustomerField::Phone];
+    let fields = CustomerField::ALL;
     let faults = invalid.fields();
     let fault = fields.into_iter().find_map(|field| {
         let fault = faults.iter().find(|fault| fault.field == field.name())?;

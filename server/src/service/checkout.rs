@@ -8,7 +8,7 @@ use payments_core::{
 use super::{Result, Service, ServiceError, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{Brand, Endpoint, Scope, owner_of},
-    gateway::{self, Declaration, GatewayError, Way, Words},
+    gateway::{self, Declaration, GatewayError, Way, Words, each_once},
     store::{Change, StoreError, Write},
 };
 
@@ -92,12 +92,7 @@ impl Service {
             offers => offers?,
         };
         let ways: Vec<_> = offers.iter().map(|offer| offer.way).collect();
-        let mut payment_methods: Vec<PaymentMethod> = Vec::new();
-        for way in &ways {
-            if !payment_methods.contains(&way.method) {
-                payment_methods.push(way.method.clone());
-            }
-        }
+        let payment_methods = each_once(ways.iter().map(|way| way.method.clone()));
         let order = Some(payment.merchant_transaction_id).filter(|reference| *reference != payment.id.as_str());
         let app = match &payment.app_id {
             Some(id) => self.directory.store.app(&owner_of(&payment.developer_id), id).await?,

@@ -38,7 +38,7 @@ impl Service {
             for gateway in self.gateways.each() {
                 for list in lists_of(gateway) {
                     if let Err(error) = self.read(gateway, *list).await {
-                        let gateway = gateway.declared().name;
+                        let gateway = gateway.declared().name.as_str();
                         tracing::warn!(gateway, ?list, %error, "could not read a list to its end; reading it again later");
                     }
                 }

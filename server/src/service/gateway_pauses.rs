@@ -112,11 +112,11 @@ impl Directory {
                 GatewayHealth { answered, unanswered, is_held_back: health.is_held_back() }
             });
             rows.push(GatewayRow {
-                gateway: declared.gateway(),
+                gateway: declared.name,
                 title: declared.title.to_owned(),
                 ways: declared.ways.iter().map(|way| way.name.to_owned()).collect(),
                 health,
-                paused_until: self.paused_until(declared.gateway()).await?,
+                paused_until: self.paused_until(declared.name).await?,
             });
         }
         Ok(rows)

@@ -8,7 +8,7 @@ use crate::gateway::{Declaration, Gateway, Notice, NoticeError, NoticeSubject, P
 
 impl Service {
     fn sender_of_notice(&self, declared: &Declaration) -> Result<&dyn Gateway, NoticeError> {
-        self.gateways.named(declared.gateway()).ok_or(NoticeError::NotConfigured(declared.title))
+        self.gateways.named(declared.name).ok_or(NoticeError::NotConfigured(declared.title))
     }
 
     /// Refuses headers that fit no notice of the gateway.

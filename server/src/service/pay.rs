@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayAttempt, Session, owner_of},
-    gateway::{AttemptRequest, BeginOutcome, GatewayError, Offer, Return, chosen, is_way},
+    gateway::{AttemptRequest, BeginOutcome, GatewayError, Offer, Return, chosen, each_once, is_way},
 };
 
 /// Where the customer goes to pay.
@@ -191,8 +191,7 @@ fn chosen_of<'g>(offers: &[Offer<'g>], payment: &Payment, pay: &Pay) -> Result<O
     let is_known = |word: &PaymentMethod| PaymentMethod::known(word.as_str()).is_some() || is_way(word.as_str());
     let word = pay.payment_method.as_ref().filter(|word| !(payment.is_simulated && is_known(word)));
     chosen(offers, word).ok_or_else(|| {
-        let mut words: Vec<_> = offers.iter().flat_map(|it| [it.way.method.as_str(), it.way.name]).collect();
-        words.dedup();
+        let words = each_once(offers.iter().flat_map(|it| [it.way.method.as_str(), it.way.name]));
         let error = match payment.is_simulated {
             true => "must be one of mfs, card, test".to_owned(),
             false => format!("must be {} for a live payment in {}", words.join(" or "), payment.currency),

@@ -6,12 +6,15 @@ use super::{
     Bkash,
     dialect::{Dialect, V1, V2},
 };
-use crate::gateway::{
-    contract::RefundWay,
-    declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
-    reference::ReferenceForm,
-    returns::{Hint, Returns},
-    settings::{Setting, SettingError, SettingKind, Settings},
+use crate::{
+    domain::GatewayName,
+    gateway::{
+        contract::RefundWay,
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+        reference::ReferenceForm,
+        returns::{Hint, Returns},
+        settings::{Setting, SettingError, SettingKind, Settings},
+    },
 };
 
 /// bKash's limits are not known for certain, so its own answer decides. One of its documents requires at least one taka. The
@@ -19,7 +22,7 @@ use crate::gateway::{
 const LIMITS: AmountLimits = AmountLimits { least: Amount::from_minor(1), most: Amount::MAX };
 
 pub(in crate::gateway) static DECLARED: Declaration = Declaration {
-    name: "bkash",
+    name: GatewayName::of("bkash"),
     title: "bKash",
     ways: &[Way {
         name: "bkash",

@@ -4,19 +4,22 @@
 use payments_core::{Amount, Currency, PaymentMethod};
 
 use super::Invented;
-use crate::gateway::{
-    contract::RefundWay,
-    declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
-    reference::ReferenceForm,
-    returns::{Hint, Returns},
-    settings::{Setting, SettingError, SettingKind, Settings},
+use crate::{
+    domain::GatewayName,
+    gateway::{
+        contract::RefundWay,
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+        reference::ReferenceForm,
+        returns::{Hint, Returns},
+        settings::{Setting, SettingError, SettingKind, Settings},
+    },
 };
 
 /// No name ends in `.invalid` (RFC 6761), so nothing is ever sent there.
 const LIVE: &str = "https://api.coinpost.invalid";
 
 pub(in crate::gateway) static DECLARED: Declaration = Declaration {
-    name: "coinpost",
+    name: GatewayName::of("coinpost"),
     title: "Coinpost",
     ways: &[Way {
         name: "coin",

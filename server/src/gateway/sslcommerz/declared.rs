@@ -3,12 +3,15 @@
 use payments_core::{Amount, Currency, PaymentMethod};
 
 use super::SslCommerz;
-use crate::gateway::{
-    contract::RefundWay,
-    declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
-    reference::ReferenceForm,
-    returns::{Hint, Returns},
-    settings::{Setting, SettingKind, Settings},
+use crate::{
+    domain::GatewayName,
+    gateway::{
+        contract::RefundWay,
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+        reference::ReferenceForm,
+        returns::{Hint, Returns},
+        settings::{Setting, SettingKind, Settings},
+    },
 };
 
 const LIVE: &str = "https://securepay.sslcommerz.com";
@@ -18,7 +21,7 @@ const LIVE: &str = "https://securepay.sslcommerz.com";
 const LIMITS: AmountLimits = AmountLimits { least: Amount::from_major(10), most: Amount::from_major(500_000) };
 
 pub(in crate::gateway) static DECLARED: Declaration = Declaration {
-    name: "sslcommerz",
+    name: GatewayName::of("sslcommerz"),
     title: "SSLCommerz",
     ways: &[Way {
         name: "sslcommerz",

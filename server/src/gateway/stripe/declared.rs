@@ -3,12 +3,15 @@
 use payments_core::{Amount, Currency, PaymentMethod};
 
 use super::Stripe;
-use crate::gateway::{
-    contract::{GatewayList, RefundWay},
-    declaration::{AmountLimits, Declaration, Way},
-    reference::ReferenceForm,
-    returns::{Hint, Returns},
-    settings::{Setting, SettingError, SettingKind, Settings},
+use crate::{
+    domain::GatewayName,
+    gateway::{
+        contract::{GatewayList, RefundWay},
+        declaration::{AmountLimits, Declaration, Way},
+        reference::ReferenceForm,
+        returns::{Hint, Returns},
+        settings::{Setting, SettingError, SettingKind, Settings},
+    },
 };
 
 const LIVE: &str = "https://api.stripe.com";
@@ -17,7 +20,7 @@ const LIVE: &str = "https://api.stripe.com";
 const LIMITS: AmountLimits = AmountLimits { least: Amount::from_minor(50), most: Amount::from_minor(99_999_999) };
 
 pub(in crate::gateway) static DECLARED: Declaration = Declaration {
-    name: "stripe",
+    name: GatewayName::of("stripe"),
     title: "Stripe",
     ways: &[Way {
         name: "stripe",

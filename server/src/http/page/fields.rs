@@ -62,7 +62,6 @@ impl Field {
 /// The fields to show. `known` gives what the payment says of the customer; only a phone number is shown nevertheless, because
 /// a wallet may have another.
 pub(super) fn asked(ways: &[&Way], known: impl Fn(CustomerField) -> Option<String>, typed: &Typed) -> Vec<Field> {
-    let fields = [CustomerField::Name, CustomerField::Email, CustomerField::Phone];
     let show = |field: CustomerField| {
         let known = known(field);
         let asks: Vec<_> = ways
@@ -86,7 +85,7 @@ pub(super) fn asked(ways: &[&Way], known: impl Fn(CustomerField) -> Option<Strin
             ways: asks.iter().map(|(way, _)| *way).collect::<Vec<_>>().join(" "),
         })
     };
-    fields.into_iter().filter_map(show).collect()
+    CustomerField::ALL.into_iter().filter_map(show).collect()
 }
 
 fn general(field: CustomerField) -> Text {

@@ -56,7 +56,7 @@ fn variables() -> BTreeSet<String> {
         command.get_subcommands().for_each(|command| of(command, known));
     }
     let of_gateway = |it: &Declaration| {
-        it.settings.iter().map(|setting| gateway::variable(it.name, setting.key)).collect::<Vec<_>>()
+        it.settings.iter().map(|setting| gateway::variable(it.name.as_str(), setting.key)).collect::<Vec<_>>()
     };
     let mut known: BTreeSet<_> = REGISTRY.iter().flat_map(|it| of_gateway(it)).collect();
     known.extend(OTHER_VARIABLES.map(str::to_owned));

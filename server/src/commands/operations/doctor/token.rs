@@ -30,7 +30,7 @@ pub(super) async fn check(
         warning(format!("{title} was not asked for a token, which would show that its credentials are right: {why}"))
     };
     let wrong = |error: String| failed(format!("{error}; check the credentials of {title} and the server's log"));
-    let request = AdminRequest::Gateways(GatewayRequest::Token { gateway: gateway.gateway() });
+    let request = AdminRequest::Gateways(GatewayRequest::Token { gateway: gateway.name });
     let reply = match location {
         Location::Directory(directory) => match admin_socket::ask(directory, &request).await {
             Ok(Some(reply)) => reply,
