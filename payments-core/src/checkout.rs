@@ -1,23 +1,23 @@
 //! Checkout sessions: payments as the customer's browser sees them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, LineItem, MobileNumber, Money, Payment,
-    PaymentId, PaymentMethod, RawStatus, Status, Timestamp,
+    Amount, CreatePayment, Currency, Customer, Environment, ErrorCode, LineItem, Money, Payment, PaymentId,
+    PaymentMethod, RawStatus, Status, Timestamp,
     aliased::{UnknownFields, aliased_resource},
     create_payment,
-    customer::MAX_CUSTOMER_BYTES,
+    customer::given,
     validation::{Fields, Invalid},
-    way_to_pay::{self, WayToPay},
-    web_url::{web_url, web_url_error},
+    way_to_pay::WayToPay,
 };
 
 aliased_resource! {
     /// A checkout session, as the checkout page shows it (API specification, "Checkout session"). It omits fields that the
     /// customer must not see, such as metadata and fees.
-    #[derive(Debug)]
     pub struct CheckoutSession {
         /// The payment's id.
         id: PaymentId = "id",
@@ -63,6 +63,24 @@ aliased_resource! {
         cancel_url: String = "cancelUrl",
         /// When the session expires.
         expires_at: Timestamp = "expiresAt",
+    }
+}
+
+/// Shows which of the customer's fields are set, not their values, to keep customer data out of logs.
+impl fmt::Debug for CheckoutSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckoutSession")
+            .field("id", &self.id)
+            .field("amount", &self.amount)
+            .field("currency", &self.currency)
+            .field("status", &self.status)
+            .field("environment", &self.environment)
+            .field("ways", &self.ways)
+            .field("expires_at", &self.expires_at)
+            .field("customer_name", &given(&self.customer_name))
+            .field("customer_email", &given(&self.customer_email))
+            .field("customer_phone", &given(&self.customer_phone))
+            .finish_non_exhaustive()
     }
 }
 
@@ -145,77 +163,6 @@ impl Simulation {
     }
 }
 
-/// The parameters to start paying a checkout session.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Pay {
-    /// How the customer pays: `mfs` for mobile money, `card`, or the name of one of the session's ways to pay. `mfs` is the
-    /// default; a payment that no mobile money can pay then takes its first way. A test session always uses the simulator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payment_method: Option<PaymentMethod>,
-    /// The phone number of the mobile wallet, in eleven digits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phone_number: Option<String>,
-    /// Where to send the customer afterwards, instead of the payment's success URL. Its scheme, host and port must be
-    /// those of the success URL or the cancel URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub redirect_url: Option<String>,
-    /// The customer's name, for a way to pay that needs one. The payment's own name takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub customer_name: Option<String>,
-    /// The customer's e-mail address, for a way to pay that needs one. The payment's own takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub customer_email: Option<String>,
-}
-
-impl Pay {
-    /// Parses a request body, which may be empty.
-    ///
-    /// # Errors
-    /// One sentence per invalid field.
-    pub fn from_json(body: &[u8]) -> Result<Self, Invalid> {
-        let mut fields = Fields::of_body(if body.is_empty() { b"{}" } else { body })?.refusing_near_misses();
-        let method = fields.text("paymentMethod", MAX_TEXT_BYTES);
-        let payment_method = method.and_then(|word| match way_to_pay::is_name(&word) {
-            true => Some(PaymentMethod::from(word.as_str())),
-            false => {
-                let error = "must be mfs, card, test, or the name of a way to pay";
-                fields.error("paymentMethod", ErrorCode::PaymentMethodInvalid, error, None)
-            }
-        });
-        let phone = fields.text("phoneNumber", MAX_TEXT_BYTES);
-        let phone_number = phone.and_then(|text| match text.parse::<MobileNumber>() {
-            Ok(number) => Some(number.as_str().to_owned()),
-            Err(error) => fields.error("phoneNumber", ErrorCode::PhoneNumberInvalid, error, None),
-        });
-        let redirect_url = fields.text("redirectUrl", MAX_TEXT_BYTES).and_then(|text| match web_url(&text) {
-            Some(_) => Some(text),
-            None => fields.error("redirectUrl", ErrorCode::UrlInvalid, web_url_error(&text), None),
-        });
-        let customer_name = fields.line("customerName", MAX_CUSTOMER_BYTES);
-        let customer_email = fields.line("customerEmail", MAX_CUSTOMER_BYTES);
-        fields.finish(Self { payment_method, phone_number, redirect_url, customer_name, customer_email })
-    }
-
-    /// Checks the parameters against the payment. Anyone with the session's id can send them, so the redirect URL must
-    /// belong to the shop.
-    ///
-    /// # Errors
-    /// One sentence per field that does not match the payment.
-    pub fn check_against(&self, payment: &Payment) -> Result<(), Invalid> {
-        let mut invalid = Invalid::default();
-        if let Some(address) = &self.redirect_url {
-            let origin = |address: &str| web_url(address).map(|url| url.origin());
-            let shops = [origin(&payment.success_url), origin(&payment.cancel_url)];
-            if origin(address).is_none() || !shops.contains(&origin(address)) {
-                let error = "must have the scheme, host and port of the payment's success_url or cancel_url";
-                invalid.add("redirectUrl", ErrorCode::UrlNotAllowed, error, ());
-            }
-        }
-        invalid.or(())
-    }
-}
-
 /// The parameters of a demo session: a test session in the sandbox that needs no API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoSession {
@@ -249,7 +196,6 @@ impl DemoSession {
 
 aliased_resource! {
     /// A demo session and the URL of its checkout page.
-    #[derive(Debug)]
     pub struct DemoCheckout {
         /// The payment's id, `test_pay_…`.
         id: PaymentId = "id",
@@ -278,7 +224,22 @@ aliased_resource! {
     }
 }
 
-const MAX_TEXT_BYTES: usize = 2000;
+/// Shows which of the customer's fields are set, not their values, to keep customer data out of logs.
+impl fmt::Debug for DemoCheckout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DemoCheckout")
+            .field("id", &self.id)
+            .field("amount", &self.amount)
+            .field("currency", &self.currency)
+            .field("status", &self.status)
+            .field("expires_at", &self.expires_at)
+            .field("customer_name", &given(&self.customer_name))
+            .field("customer_email", &given(&self.customer_email))
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) const MAX_TEXT_BYTES: usize = 2000;
 
 /// Where to send the customer after a payment: `success_url` if it is paid, else `cancel_url`, with `payment_id` and
 /// the public `status` appended to the query.
@@ -304,6 +265,7 @@ pub fn redirect_target(address: &str, id: &PaymentId, status: &Status) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Pay;
 
     #[test]
     fn an_action_overrides_a_status_in_a_simulation() {
@@ -325,6 +287,26 @@ mod tests {
         }
         for body in [r#"{"status":"paid"}"#, r#"{"action":"failed"}"#, r#"{"status":1}"#, "[]"] {
             assert!(Simulate::from_json(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_customers_data() {
+        let pay = r#"{"phoneNumber":"01712345678","customerName":"Asha Rahman","customerEmail":"asha@shop.example"}"#;
+        let pay = Pay::from_json(pay.as_bytes()).unwrap();
+        let session = r#"{"id":"pay_1","amount":1,"currency":"BDT","customerName":"Asha Rahman",
+            "customerEmail":"asha@shop.example","customerPhone":"01712345678","status":"created","environment":"live",
+            "merchantName":"Shop","isExpired":false,"isSimulated":false,"paymentMethods":["mfs"],"description":null,
+            "appName":null,"appLogoUrl":null,"website":null,"websiteUrl":null,"successUrl":"https://shop.example",
+            "cancelUrl":"https://shop.example","expiresAt":"2026-03-01T00:00:00.000Z"}"#;
+        let session: CheckoutSession = serde_json::from_str(session).unwrap();
+        let demo = r#"{"id":"test_pay_1","amount":1,"currency":"BDT","description":null,"customerName":"Asha Rahman",
+            "customerEmail":"asha@shop.example","status":"created","environment":"test","isSimulated":true,
+            "checkoutUrl":"/checkout/1","checkout_url":"https://shop.example/1","expiresAt":"2026-03-01T00:00:00.000Z"}"#;
+        let demo: DemoCheckout = serde_json::from_str(demo).unwrap();
+        for shown in [format!("{pay:?}"), format!("{session:?}"), format!("{demo:?}")] {
+            assert!(shown.contains("given"), "{shown}");
+            assert!(["Asha", "asha@", "0171"].iter().all(|data| !shown.contains(data)), "{shown}");
         }
     }
 

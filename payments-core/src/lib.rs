@@ -58,6 +58,7 @@ mod near_miss;
 mod one_or_many;
 mod open_enum;
 mod page;
+mod pay;
 mod pay_result;
 mod payment;
 mod payment_page;
@@ -93,8 +94,7 @@ pub use activity::{Activity, ActivityQuery, CurrencyActivity, DayActivity};
 pub use amount::Amount;
 pub use api_key::ApiKey;
 pub use checkout::{
-    CheckoutSession, DemoCheckout, DemoSession, Pay, Simulate, SimulateOutcome, Simulation, redirect_target,
-    redirect_url,
+    CheckoutSession, DemoCheckout, DemoSession, Simulate, SimulateOutcome, Simulation, redirect_target, redirect_url,
 };
 pub use create_payment::CreatePayment;
 pub use currency::{Currency, UnknownCurrency};
@@ -121,6 +121,7 @@ pub use mobile_number::{MobileNumber, MobileNumberError};
 pub use money::{Money, MoneyError};
 pub use name_case::is_same_field;
 pub use page::{Page, PageRequest};
+pub use pay::Pay;
 pub use pay_result::{PayResult, Redirect};
 pub use payment::{Payment, PaymentMethod};
 pub use payment_page::{PaymentPage, PaymentQuery};
