@@ -1,6 +1,7 @@
 //! Pauses of gateways: customers cannot choose one that is paused. Attempts that are open there are still queried.
 
-use payments_core::{Environment, Payment, Timestamp};
+use futures_util::future::try_join_all;
+use payments_core::{Payment, RawStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Directory, Result, Service, operator_text::invalid, retry_on_conflict};
@@ -14,16 +15,12 @@ use crate::{
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum GatewayRequest {
+    /// Lists all gateways of the registry.
     List,
     /// Pauses a gateway until a time, or ends its pause.
-    Pause {
-        gateway: GatewayName,
-        until: Option<Timestamp>,
-    },
+    Pause { gateway: GatewayName, until: Option<Timestamp> },
     /// Fetches the token that a gateway's calls need, unless there is a valid one.
-    Token {
-        gateway: GatewayName,
-    },
+    Token { gateway: GatewayName },
 }
 
 /// The answer to a [`GatewayRequest`].
@@ -60,18 +57,16 @@ pub struct GatewayHealth {
 impl Service {
     /// The ways to pay a payment now. If all are paused, the error names the pause that ends first.
     pub(super) async fn offers(&self, payment: &Payment, of_workspace: &[String]) -> Result<Vec<Offer<'_>>> {
-        let mut offers = self.gateways.ways_of(payment, of_workspace);
-        if payment.environment == Environment::Test {
-            return Ok(offers);
+        let all = self.gateways.ways_of(payment, of_workspace);
+        // Nobody chooses a way of another payment, whose page asks for it again and again.
+        let may_be_paid = matches!(payment.raw_status, RawStatus::Created | RawStatus::Pending);
+        if payment.is_simulated || !may_be_paid {
+            return Ok(all);
         }
-        let mut paused = Vec::new();
-        for gateway in self.gateways.each().map(|gateway| gateway.name()) {
-            let until = self.directory.paused_until(gateway).await?;
-            paused.extend(until.map(|until| (until, gateway)));
-        }
-        let of = |offer: &Offer<'_>| paused.iter().find(|(_, gateway)| *gateway == offer.gateway.name()).copied();
-        let first = offers.iter().filter_map(of).min_by_key(|(until, _)| *until);
-        offers.retain(|offer| of(offer).is_none());
+        let until = try_join_all(all.iter().map(|offer| self.directory.paused_until(offer.gateway.name()))).await?;
+        let first = all.iter().zip(&until).filter_map(|(offer, until)| Some(((*until)?, offer.gateway.name())));
+        let first = first.min_by_key(|(until, _)| *until);
+        let offers: Vec<_> = all.iter().zip(&until).filter(|(_, until)| until.is_none()).map(|(it, _)| *it).collect();
         match first {
             Some((until, gateway)) if offers.is_empty() => Err(GatewayError::Paused { gateway, until }.into()),
             _ => Ok(offers),
