@@ -59,6 +59,9 @@ const CANCELLED: &str = "2069";
 const INVALID_STATE: &str = "2056";
 /// How long bKash may work on a call.
 const CALL_MILLIS: i64 = 30_000;
+/// The time between two of v1, which does no harm twice.
+const V1_CAPTURE_MILLIS: i64 = 5_000;
+
 /// An error of `execute`. It does not name the payment, so its code tells whether it is about the payment.
 struct NotExecuted {
     rejection: Rejection,
@@ -133,6 +136,11 @@ impl Gateway for Bkash {
     /// An early `execute` of v1 changes nothing; one of v2 would end the payment.
     fn may_capture_unasked(&self) -> bool {
         !self.dialect.execute_uses_up
+    }
+
+    /// An `execute` of v2 uses the payment up even if it fails. So the next one comes after its end, and tells that.
+    fn capture_millis(&self) -> i64 {
+        if self.dialect.execute_uses_up { CALL_MILLIS } else { V1_CAPTURE_MILLIS }
     }
 
     fn refund_way(&self) -> RefundWay {

@@ -120,6 +120,10 @@ pub trait Gateway: Send + Sync {
     fn may_capture_unasked(&self) -> bool {
         false
     }
+    /// How long the gateway may work on a capture, in milliseconds. The server sends no other one before.
+    fn capture_millis(&self) -> i64 {
+        5_000
+    }
     /// Captures the money of an approved gateway attempt. A gateway that captures by itself does nothing.
     async fn capture(&self, _payment: &Payment, _attempt: &GatewayAttempt) -> Result<CaptureOutcome, GatewayError> {
         Ok(CaptureOutcome::Unknown)

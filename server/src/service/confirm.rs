@@ -15,11 +15,6 @@ use crate::{
     gateway::{self, AttemptState, CaptureOutcome, Gateway, GatewayError, Hint, Return},
 };
 
-/// Minimum time between two captures, unless the gateway may work on one for longer.
-const CAPTURE_INTERVAL_MILLIS: i64 = 5_000;
-/// That time if a capture may use the attempt up: the gateway answers the first one within it, and the next one tells how that
-/// ended.
-const LONG_CAPTURE_INTERVAL_MILLIS: i64 = 31_000;
 /// How long after the session's end the server goes on to capture money that the customer had approved.
 const CAPTURE_GRACE_MILLIS: i64 = 600_000;
 /// Minimum time from a capture to a cancel: the gateway may still be working on the capture.
@@ -68,10 +63,7 @@ impl Service {
             false => twice(|| gateway.query(payment, attempt)).await?,
         };
         let capture_interval = i64::try_from(self.settings.gateway_timeout.as_millis()).unwrap_or(i64::MAX);
-        let capture_interval = capture_interval.max(match gateway.may_capture_unasked() {
-            true => CAPTURE_INTERVAL_MILLIS,
-            false => LONG_CAPTURE_INTERVAL_MILLIS,
-        });
+        let capture_interval = capture_interval.max(gateway.capture_millis());
         loop {
             match step(&session, &state, hint, capture_interval, self.ambient.now()) {
                 Step::Capture => {
