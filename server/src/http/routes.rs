@@ -21,7 +21,7 @@ use super::{
     statement, static_files, transactions, webhooks,
 };
 use crate::domain::Permission::{
-    AccountRead, PaymentsRead, PaymentsWrite, PayoutsRead, PayoutsWrite, RefundsWrite, SandboxWrite, WebhooksRead,
+    AccountRead, DeliveriesResend, PaymentsRead, PaymentsWrite, PayoutsRead, PayoutsWrite, RefundsWrite, SandboxWrite, WebhooksRead,
     WebhooksWrite,
 };
 
@@ -64,7 +64,7 @@ static ROUTES: &[Route] = &[
     route(
         POST,
         "/api/v1/webhooks/deliveries/{id}/resend",
-        Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::resend(c, r))),
+        Keyed(DeliveriesResend, |c, r| Box::pin(webhooks::resend(c, r))),
     ),
     route(POST, "/api/v1/webhooks/verify", Keyless(|r| Box::pin(webhooks::verify(r)))),
     route(PATCH, "/api/v1/webhooks/{id}", Keyed(WebhooksWrite, |c, r| Box::pin(webhooks::update(c, r)))),

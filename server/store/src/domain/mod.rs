@@ -26,6 +26,7 @@ mod payout;
 mod permission;
 mod request_log;
 mod retries;
+mod role;
 #[cfg(any(test, feature = "testing"))]
 mod samples;
 mod session;
@@ -62,6 +63,7 @@ pub use payout::{
 pub use permission::Permission;
 pub use request_log::{LogPart, PART, Place};
 pub use retries::{after_attempt, delivery_faults, endpoint_faults};
+pub use role::{AdminPermission, Role};
 #[cfg(any(test, feature = "testing"))]
 pub use samples::{attempt as new_attempt, session as new_session};
 pub use session::{ManualReview, ManualSettlement, PendingRefund, Resolution, Session};
