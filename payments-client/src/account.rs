@@ -1,7 +1,8 @@
 //! The account methods.
 
 use payments_core::{
-    Account, Activity, ApiKey, Balances, Currency, DeveloperApp, Timestamp, Transaction, TransactionId, TransactionPage,
+    Account, Activity, ApiKey, AuditId, AuditPage, Balances, Currency, DeveloperApp, Timestamp, Transaction,
+    TransactionId, TransactionPage,
 };
 use reqwest::Method;
 
@@ -141,6 +142,32 @@ impl AccountResource<'_> {
     /// ```
     pub fn keys(self) -> Request<Vec<ApiKey>> {
         Request::new(self.client, Call::new(Method::GET, "/account/keys", None))
+    }
+
+    /// Lists the changes of the workspace's records, newest first: who made them, from where, and what they changed.
+    ///
+    /// ```no_run
+    /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// for entry in client.account().audit().limit(100).await?.items {
+    ///     println!("{} {} by {}", entry.created_at, entry.action, entry.actor.id);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn audit(self) -> Request<AuditPage> {
+        Request::new(self.client, Call::new(Method::GET, "/account/audit", None))
+    }
+}
+
+impl Request<AuditPage> {
+    /// Only entries that are older than this one. Pass the `next` of an earlier part.
+    pub fn after(self, entry: &AuditId) -> Self {
+        self.query("after", entry.to_string())
+    }
+
+    /// The maximum number of items: 1 to 100, default 20.
+    pub fn limit(self, limit: u8) -> Self {
+        self.query("limit", limit.to_string())
     }
 }
 

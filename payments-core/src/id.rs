@@ -210,6 +210,10 @@ id!(
     WorkspaceId = "ws_"
 );
 id!(
+    /// An entry of the audit log: `aud_…`.
+    AuditId = "aud_"
+);
+id!(
     /// An API key's record, not the key itself: `key_…`.
     KeyId = "key_"
 );

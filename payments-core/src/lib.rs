@@ -29,6 +29,7 @@ mod activity;
 pub mod aliased;
 mod amount;
 mod api_key;
+mod audit;
 mod checkout;
 mod create_payment;
 mod currency;
@@ -73,6 +74,8 @@ mod refund;
 mod removed;
 mod request_log;
 mod sandbox;
+#[cfg(feature = "schema")]
+mod schema;
 mod short_word;
 mod simulate_payment;
 mod status;
@@ -93,6 +96,7 @@ pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, InEa
 pub use activity::{Activity, ActivityQuery, CurrencyActivity, DayActivity};
 pub use amount::Amount;
 pub use api_key::ApiKey;
+pub use audit::{AuditActor, AuditChange, AuditEntry, AuditPage, AuditQuery};
 pub use checkout::{
     CheckoutSession, DemoCheckout, DemoSession, Simulate, SimulateOutcome, Simulation, redirect_target, redirect_url,
 };
@@ -112,8 +116,8 @@ pub use event_page::{EventPage, EventQuery};
 pub use fee_rate::FeeRate;
 pub use hundredths::AmountError;
 pub use id::{
-    AppId, DeliveryId, DeveloperId, DisputeId, EventId, IdError, KeyId, PaymentId, PayoutId, RANDOM_BYTES, RefundId,
-    Slot, TransactionId, WebhookId, WorkspaceId,
+    AppId, AuditId, DeliveryId, DeveloperId, DisputeId, EventId, IdError, KeyId, PaymentId, PayoutId, RANDOM_BYTES,
+    RefundId, Slot, TransactionId, WebhookId, WorkspaceId,
 };
 pub use ledger::{Booking, BookingKind, LedgerAccount, Posting};
 pub use line_item::LineItem;

@@ -101,6 +101,13 @@ pub async fn list_keys(client: &Client) -> Done {
     Ok(())
 }
 
+pub async fn list_audit(client: &Client) -> Done {
+    for entry in client.account().audit().limit(100).await?.items {
+        println!("{} {} by {}", entry.created_at, entry.action, entry.actor.id);
+    }
+    Ok(())
+}
+
 pub async fn list_transactions(client: &Client) -> Done {
     use payments_client::Currency;
 

@@ -1,12 +1,14 @@
 //! The command line.
 
 mod books;
+mod data;
 mod developer;
 mod disputes;
 mod error;
 mod export;
 mod gateways;
 mod merchants;
+mod operators;
 mod payouts;
 mod serve;
 mod settlements;
@@ -22,20 +24,16 @@ use clap_complete::Shell;
 use payments_core::Timestamp;
 use secrecy::SecretString;
 
-use crate::{
-    service::ManualOutcome,
-    store::{
-        Location,
-        postgres::{Target, TargetError},
-    },
-};
+use crate::{service::ManualOutcome, store::Location};
 pub use books::{BooksCommand, CoverageArgs, EntryArgs};
+pub use data::{AdminArgs, DataArgs, StoreArgs};
 pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub use disputes::{DisputeMoveArgs, DisputesCommand};
 pub use error::CommandError;
 pub use export::{ExportArgs, ExportFormat, ExportedRecords};
 pub use gateways::GatewaysCommand;
 pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
+pub use operators::{AuditCommand, PlatformKeysCommand};
 pub use payouts::{PayoutArgs, PayoutsCommand, ReasonArgs};
 pub use serve::{LogFormat, ServeArgs};
 pub use settlements::{SettlementList, SettlementsCommand, StatementColumns};
@@ -68,6 +66,8 @@ pub enum Command {
     Settlements(Admin<SettlementsCommand>),
     /// Approve merchants' payouts, send them in batches, and record the bank's answers.
     Payouts(Admin<PayoutsCommand>),
+    /// List who changed what.
+    Audit(Admin<AuditCommand>),
     /// Print a server's events as they happen, read from its API. With --forward-to, also send each, signed, to your program.
     Listen(ListenArgs),
     /// Trigger an event with a test key, through a server's API.
@@ -77,7 +77,7 @@ pub enum Command {
     /// Ask the server on this machine whether it is ready. Exits with 1 if it is not, for health checks.
     Health(HealthArgs),
     /// Check every invariant of the whole store; print each violation on a line and exit with 1 if there is one.
-    Check(AdminArgs),
+    Check(StoreArgs),
     /// Write payments, refunds, ledger postings, settled rows or deliveries to the standard output. The server may keep running.
     Export(ExportArgs),
     /// Restore a store from a backup, a journal, or both. The data directory must be missing or empty.
@@ -114,9 +114,9 @@ impl Command {
         match self {
             Self::Serve(serve) | Self::Doctor(serve) => Some(&serve.data),
             Self::Admin(command) => Some(&command.args().data),
-            Self::Settlements(Admin { args, .. }) | Self::Payouts(Admin { args, .. }) | Self::Check(args) => {
-                Some(&args.data)
-            }
+            Self::Settlements(Admin { args, .. }) | Self::Payouts(Admin { args, .. }) => Some(&args.data),
+            Self::Audit(Admin { args, .. }) => Some(&args.data),
+            Self::Check(args) => Some(&args.data),
             Self::Export(args) => Some(&args.data),
             Self::Restore(args) => Some(&args.admin.data),
             _ => None,
@@ -159,6 +159,8 @@ pub enum AdminCommand {
     Reviews(Admin<ReviewsCommand>),
     /// Record changes of the platform's own accounts: money paid in, bank charges, fees taken.
     Books(Admin<BooksCommand>),
+    /// Create, list and revoke the keys with which a server is administered from elsewhere.
+    PlatformKeys(Admin<PlatformKeysCommand>),
     /// List gateways, and pause one.
     Gateways(Admin<GatewaysCommand>),
     /// Print what merchants are owed, and what bank and gateways hold to cover it, now or when a day had ended. Exits with 1 if
@@ -185,6 +187,7 @@ impl AdminCommand {
             | Self::Reviews(Admin { args, .. })
             | Self::Books(Admin { args, .. })
             | Self::Gateways(Admin { args, .. })
+            | Self::PlatformKeys(Admin { args, .. })
             | Self::Coverage(CoverageArgs { args, .. })
             | Self::Backup { args, .. } => args,
         }
@@ -222,7 +225,7 @@ pub struct RestoreArgs {
     #[arg(long, env = "PAYMENTS_UNTIL_ENTRY", value_name = "N", conflicts_with = "until")]
     pub until_entry: Option<u64>,
     #[command(flatten)]
-    pub admin: AdminArgs,
+    pub admin: StoreArgs,
 }
 
 #[derive(Debug, Args)]
@@ -242,64 +245,6 @@ pub struct MigrateArgs {
     pub to_password_file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long, env = "PAYMENTS_JSON")]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct DataArgs {
-    /// TOML file with the flags of `serve`, and with the gateways' credentials in its sections bkash and stripe. `serve` and
-    /// `doctor` use all of it, other commands only the location of the store.
-    #[arg(long, global = true, env = "PAYMENTS_CONFIG", value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Directory of the store.
-    #[arg(long, global = true, env = "PAYMENTS_DATA_DIR", default_value = "./payments-data", value_name = "DIR")]
-    pub data_dir: PathBuf,
-    /// PostgreSQL database instead of a directory: postgres://USER@HOST/DATABASE. A URL with a password belongs in the
-    /// environment variable, because other users can read command lines.
-    #[arg(
-        long,
-        global = true,
-        env = "PAYMENTS_DATABASE_URL",
-        hide_env_values = true,
-        value_name = "URL",
-        conflicts_with = "data_dir"
-    )]
-    pub database_url: Option<SecretString>,
-    /// File that holds the database's password.
-    #[arg(
-        long,
-        global = true,
-        env = "PAYMENTS_DATABASE_PASSWORD_FILE",
-        value_name = "FILE",
-        requires = "database_url"
-    )]
-    pub database_password_file: Option<PathBuf>,
-}
-
-impl DataArgs {
-    /// The place of the store.
-    pub fn location(&self) -> Result<Location, TargetError> {
-        let Some(url) = &self.database_url else { return Ok(Location::Directory(self.data_dir.clone())) };
-        let target = Target::new(url, self.database_password_file.as_deref())?;
-        Ok(Location::Database(Box::new(target)))
-    }
-
-    /// The directory of a store, for a command that works only on directories. `instead` says how to do the same on a
-    /// database.
-    pub fn directory(&self, instead: &str) -> Result<&Path, CommandError> {
-        match &self.database_url {
-            None => Ok(&self.data_dir),
-            Some(_) => Err(format!("this command works on a directory, not on a database; {instead}").into()),
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-pub struct AdminArgs {
-    #[command(flatten)]
-    pub data: DataArgs,
-    /// Print JSON.
-    #[arg(long, global = true, env = "PAYMENTS_JSON")]
     pub json: bool,
 }
 

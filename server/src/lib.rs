@@ -11,6 +11,7 @@
 // They panic if the stream cannot be written, and wait if nobody reads it: use `log` or a result.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+mod administration;
 mod cli;
 mod commands;
 mod config;
@@ -47,7 +48,7 @@ pub mod parts {
 use std::process::ExitCode;
 
 use cli::{Command, CommandError};
-use commands::{admin, developer, docs, health, operations, payouts, settlements};
+use commands::{admin, developer, docs, health, operations, operators, payouts, settlements};
 use config::Config;
 use payments_store::{self as store, ambient, domain, planted};
 use process::{file_modes, owner};
@@ -85,6 +86,7 @@ async fn run(Config { command, credentials, .. }: Config) -> Result<(), CommandE
     match command {
         Command::Serve(args) => serve::serve(args, credentials).await,
         Command::Admin(command) => admin::administer(command).await,
+        Command::Audit(command) => operators::audit(command).await,
         Command::Settlements(args) => settlements::run(args).await,
         Command::Payouts(args) => payouts::run(args).await,
         Command::Listen(args) => developer::listen(args).await,

@@ -25,9 +25,10 @@ use self::{
     disposable::Disposable, front::Front, greeting::Greeting, lasting::Lasting, sandbox::Sandbox, tasks::Tasks,
 };
 use crate::{
+    administration::socket,
     ambient::{Ambient, OperatingSystem},
     cli::{CommandError, ServeArgs},
-    commands::{admin_socket, operations},
+    commands::operations,
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
     gateway::{Credentials, Gateways},
     log::terminal::Output,
@@ -161,9 +162,9 @@ fn start_workers(
     // With a database, the command line opens the store itself, besides the servers.
     if args.data.database_url.is_none() {
         let data_dir = &args.data.data_dir;
-        let admin = admin_socket::bind(data_dir)
+        let admin = socket::bind(data_dir)
             .map_err(|error| format!("cannot create admin.sock in {}: {error}", data_dir.display()))?;
-        tasks.start_worker(admin_socket::serve(admin, Arc::clone(services)));
+        tasks.start_worker(socket::serve(admin, Arc::clone(services)));
     }
     for worker in workers::of(service, dispatcher, metrics) {
         tasks.start_worker(worker);
@@ -201,6 +202,7 @@ fn service(
         base_url: front.base_url.clone(),
         session_ttl_seconds: args.session_ttl,
         delivery_body_days: Some(args.delivery_body_days).filter(|days| *days > 0),
+        audit_days: Some(args.audit_days).filter(|days| *days > 0),
         fee_rate: FeeRate::from_basis_points(args.fee_bps)?,
         gateway_timeout,
         targets,

@@ -114,7 +114,7 @@ async fn known_outcome(world: &World, request: &DisputeRequest) -> Option<String
     for _ in 0..TRIES {
         match administer(world, AdminRequest::Disputes(request.clone())).await {
             Some(AdminReply::Dispute { dispute }) => return Some(dispute.dispute.to_string()),
-            Some(AdminReply::Error { error }) if error.contains("cannot be disputed") => return None,
+            Some(AdminReply::Error { error, .. }) if error.contains("cannot be disputed") => return None,
             _ => world.fate.wait(500..=5_000).await,
         }
     }

@@ -203,6 +203,7 @@ impl Node {
             base_url: BASE_URL.to_owned(),
             session_ttl_seconds: SESSION_SECONDS,
             delivery_body_days: Some(30),
+            audit_days: Some(30),
             fee_rate: FeeRate::from_basis_points(500)?,
             gateway_timeout: TIMEOUT,
             targets,

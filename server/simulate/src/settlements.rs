@@ -113,7 +113,7 @@ async fn ask(world: &World, request: SettlementRequest, refused: &str) -> Option
     for _ in 0..TRIES {
         match administer(world, AdminRequest::Settlements(request.clone())).await {
             Some(AdminReply::Settlements { settlements }) => return Some(Ok(settlements)),
-            Some(AdminReply::Error { error }) if error.contains(refused) => return Some(Err(error)),
+            Some(AdminReply::Error { error, .. }) if error.contains(refused) => return Some(Err(error)),
             _ => world.fate.wait(500..=5_000).await,
         }
     }

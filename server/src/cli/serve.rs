@@ -111,6 +111,13 @@ pub struct ServeArgs {
     /// and off otherwise.
     #[arg(long, env = "PAYMENTS_METRICS_LISTEN", value_name = "ADDR", value_parser = address)]
     pub metrics_listen: Option<SocketAddr>,
+    /// For how many days entries of the audit log are kept; 0 for good.
+    #[arg(long, env = "PAYMENTS_AUDIT_DAYS", value_name = "DAYS", default_value_t = 0)]
+    pub audit_days: u16,
+    /// Address for the administration API, `/admin/v1`, which takes platform keys. Without it, only the command line on this
+    /// machine administers the server. Put a proxy with TLS in front of it.
+    #[arg(long, env = "PAYMENTS_ADMIN_LISTEN", value_name = "ADDR", value_parser = address)]
+    pub admin_listen: Option<SocketAddr>,
     /// Network that may read /metrics; repeatable. Requests through a proxy may not.
     #[arg(long = "metrics-from", env = "PAYMENTS_METRICS_FROM", value_delimiter = ',', value_name = "NETWORK",
         default_values = ["127.0.0.0/8", "::1/128"])]

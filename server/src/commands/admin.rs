@@ -1,158 +1,62 @@
 //! The administrative commands, such as `keys create`. A running server executes them; without one, this process opens
 //! the store and executes them itself.
 
-use std::{fs, io, path::absolute, sync::Arc};
+use std::{io, path::absolute};
 
 use payments_core::Timestamp;
 use serde_json::json;
 
+use super::connection::{Connection, Place};
 use crate::{
-    ambient::{Ambient, OperatingSystem},
     cli::{
-        Admin, AdminArgs, AdminCommand, AppsCommand, CommandError, CoverageArgs, DeliveriesCommand, DisputeMoveArgs,
+        Admin, AdminCommand, AppsCommand, CommandError, CoverageArgs, DeliveriesCommand, DisputeMoveArgs,
         DisputesCommand, GatewaysCommand, KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
     },
-    commands::{admin_socket, books, no_store::no_store_in},
+    commands::{books, operators},
     domain::Brand,
-    gateway::Gateways,
-    log::{
-        self,
-        terminal::{self, Output, cell},
-    },
+    log::terminal::{self, Output, cell},
     service::{
-        AdminReply, AdminRequest, AppRow, BooksRow, Directory, DisputeRequest, DisputeRow, GatewayReply,
-        GatewayRequest, GatewayRow, KeyRow, RefundRow, ReviewRow, WorkspaceRow,
+        AdminReply, AdminRequest, AppRow, BooksRow, DisputeRequest, DisputeRow, GatewayReply, GatewayRequest,
+        GatewayRow, KeyRow, PlatformKeyReply, PlatformKeyRequest, RefundRow, ReviewRow, WorkspaceRow,
     },
     store::{
-        BackedUp, Location, Store,
-        embedded::{self, EmbeddedStore},
-        postgres::{self, PostgresStore},
+        BackedUp,
+        embedded::{self},
     },
 };
 
 pub async fn administer(command: AdminCommand) -> Result<(), CommandError> {
-    let AdminArgs { data, json } = command.args();
-    let (location, json) = (data.location()?, *json);
+    let (at, json) = (Place::of(command.args())?, command.args().json);
     let request = request(command)?;
+    if let (Place::Remote(_), AdminRequest::BackUp { .. }) = (&at, &request) {
+        return Err("backup writes to the machine of the server; run it there".into());
+    }
     if request.shows_key() && terminal::is_discarded() {
         return Err("the standard output is closed or /dev/null, so nobody would see the key; none was created".into());
     }
-    let reply = reply_to(request, location.clone()).await?;
-    let AdminReply::Key { key } = &reply else { return print(reply, json) };
-    let key = key.clone();
+    let reply = reply_to(request, at.clone()).await?;
+    let revocation = match &reply {
+        AdminReply::Key { key } => AdminRequest::RevokeKey { id: key.clone() },
+        AdminReply::PlatformKeys { platform_keys: PlatformKeyReply::Created { id, .. } } => {
+            AdminRequest::PlatformKeys(PlatformKeyRequest::Revoke { id: id.to_string() })
+        }
+        _ => return print(reply, json),
+    };
     let Err(error) = print(reply, json) else { return Ok(()) };
     // Nobody has seen the key, so revoke it.
-    let revoked = match reply_to(AdminRequest::RevokeKey { id: key }, location).await {
-        Ok(AdminReply::Revoked { .. }) => "it is revoked; create another",
+    let revoked = match reply_to(revocation, at).await {
+        Ok(AdminReply::Revoked { .. } | AdminReply::PlatformKeys { .. }) => "it is revoked; create another",
         _ => "it could not be revoked either; find it with keys list, revoke it, and create another",
     };
     Err(format!("the new key could not be shown ({error}); {revoked}").into())
 }
 
 /// Sends a request to the running server, or executes it in this process if there is none.
-async fn reply_to(request: AdminRequest, location: Location) -> Result<AdminReply, CommandError> {
-    let mut connection = Connection::new(location);
+async fn reply_to(request: AdminRequest, at: Place) -> Result<AdminReply, CommandError> {
+    let mut connection = Connection::new(at);
     let reply = connection.ask(request).await;
     connection.close().await?;
     reply
-}
-
-/// Who executes requests: the running server, or this process with the store open.
-pub(super) struct Connection {
-    location: Location,
-    opened: Option<(Arc<Store>, Closing)>,
-}
-
-enum Closing {
-    Database(postgres::Closing),
-    Directory(embedded::Closing),
-}
-
-impl Connection {
-    pub(super) fn new(location: Location) -> Self {
-        Self { location, opened: None }
-    }
-
-    pub(super) async fn ask(&mut self, request: AdminRequest) -> Result<AdminReply, CommandError> {
-        if self.opened.is_none()
-            && let Location::Directory(directory) = &self.location
-            && let Some(reply) = admin_socket::ask(directory, &request).await?
-        {
-            return Ok(reply);
-        }
-        let ambient: Arc<dyn Ambient> = Arc::new(OperatingSystem);
-        let store = match &self.opened {
-            Some((store, _)) => Arc::clone(store),
-            None => {
-                let (store, closing) = open(&self.location, &ambient, &request).await?;
-                self.opened = Some((Arc::clone(&store), closing));
-                store
-            }
-        };
-        // This process has no gateways.
-        Ok(Directory { store, ambient }.administer(&Gateways::none(), request).await)
-    }
-
-    /// The answer to a request that succeeds.
-    pub(super) async fn need(&mut self, request: AdminRequest) -> Result<AdminReply, CommandError> {
-        match self.ask(request).await? {
-            AdminReply::Error { error } => Err(error.into()),
-            reply => Ok(reply),
-        }
-    }
-
-    pub(super) async fn close(self) -> Result<(), CommandError> {
-        let Some((store, closing)) = self.opened else { return Ok(()) };
-        drop(store);
-        match closing {
-            Closing::Database(closing) => closing.wait().await,
-            Closing::Directory(closing) => tokio::task::spawn_blocking(|| closing.wait()).await?,
-        }
-        Ok(())
-    }
-}
-
-/// The answer is not one to the request.
-pub(super) fn unexpected() -> CommandError {
-    "the running server has another version; use the command line of that version".into()
-}
-
-/// Opens the store for a request.
-async fn open(
-    location: &Location,
-    ambient: &Arc<dyn Ambient>,
-    request: &AdminRequest,
-) -> Result<(Arc<Store>, Closing), CommandError> {
-    match location {
-        Location::Database(target) => {
-            if !target.has_tables().await? {
-                let missing = format!("there is no store in {target}; name the right one with --database-url");
-                begin(request, &target.to_string(), missing)?;
-            }
-            let (store, closing) = PostgresStore::open((**target).clone(), &**ambient).await?;
-            Ok((store.into_store(), Closing::Database(closing)))
-        }
-        Location::Directory(directory) => {
-            if !embedded::is_there(directory) {
-                let missing = no_store_in(directory, "--data-dir");
-                if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
-                    return Err(missing.into());
-                }
-                begin(request, &absolute(directory)?.display().to_string(), missing)?;
-            }
-            let (store, closing) = EmbeddedStore::open(directory, Arc::clone(ambient), |_, _| ())?;
-            Ok((store.into_store(), Closing::Directory(closing)))
-        }
-    }
-}
-
-/// Only a new workspace may create a store. All other requests are about records of an existing store.
-fn begin(request: &AdminRequest, place: &str, missing: String) -> Result<(), CommandError> {
-    if !matches!(request, AdminRequest::CreateWorkspace { .. }) {
-        return Err(missing.into());
-    }
-    log::say(format_args!("beginning a new store in {place}"));
-    Ok(())
 }
 
 fn request(command: AdminCommand) -> io::Result<AdminRequest> {
@@ -223,6 +127,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             GatewaysCommand::Disable { gateway, until } => GatewayRequest::Pause { gateway, until: Some(until) },
             GatewaysCommand::Enable { gateway } => GatewayRequest::Pause { gateway, until: None },
         }),
+        AdminCommand::PlatformKeys(Admin { command, .. }) => AdminRequest::PlatformKeys(operators::request(command)),
         AdminCommand::Coverage(CoverageArgs { date, .. }) => AdminRequest::Coverage { day: date },
         AdminCommand::Backup { directory, .. } => AdminRequest::BackUp { directory: absolute(directory)? },
     })
@@ -244,10 +149,13 @@ fn print_gateway(row: &GatewayRow, out: &mut Output) -> Result<(), CommandError>
 
 /// Prints a reply. If nobody reads it, that is a failure only for a key, which cannot be shown again.
 fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
-    let is_key = matches!(reply, AdminReply::Key { .. });
+    let is_key = matches!(
+        reply,
+        AdminReply::Key { .. } | AdminReply::PlatformKeys { platform_keys: PlatformKeyReply::Created { .. } }
+    );
     let mut out = Output::new();
     match reply {
-        AdminReply::Error { error } => return Err(error.into()),
+        AdminReply::Error { error, .. } => return Err(error.into()),
         AdminReply::BackedUp(made) => print_backup(&made, json, &mut out)?,
         AdminReply::Coverage { coverage } => books::print_coverage(&coverage, json, &mut out)?,
         reply if json => out.json(&reply)?,
@@ -267,6 +175,8 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
             };
             out.table("APP WORKSPACE CREATED WEBHOOK-URL NAME", apps.into_iter().map(row))?;
         }
+        AdminReply::PlatformKeys { platform_keys } => operators::print_platform_keys(platform_keys, &mut out)?,
+        AdminReply::Audit { audit, .. } => operators::print_audit(&audit, &mut out)?,
         AdminReply::Key { key } => out.line(format_args!("{key}"))?,
         AdminReply::App { app_id, .. } => out.line(format_args!("{app_id}"))?,
         AdminReply::Revoked { id, revoked_at } => out.line(format_args!("{id} revoked at {revoked_at}"))?,

@@ -1,12 +1,13 @@
 //! The commands of the program, except `serve`.
 
 pub mod admin;
-pub mod admin_socket;
 pub mod books;
+mod connection;
 pub mod developer;
 pub mod docs;
 pub mod health;
 mod no_store;
 pub mod operations;
+pub mod operators;
 pub mod payouts;
 pub mod settlements;

@@ -6,7 +6,7 @@ use csv::{StringRecord, Trim};
 use serde_json::json;
 
 use super::{
-    admin::{Connection, unexpected},
+    connection::{Connection, Place, unexpected},
     operations::Rows,
     settlements::csv_error,
 };
@@ -25,7 +25,7 @@ use crate::{
 const MAX_ROWS: usize = 500;
 
 pub async fn run(Admin { command, args }: Admin<PayoutsCommand>) -> Result<(), CommandError> {
-    let mut work = Work { connection: Connection::new(args.data.location()?), out: Output::new(), json: args.json };
+    let mut work = Work { connection: Connection::new(Place::of(&args)?), out: Output::new(), json: args.json };
     let outcome = work.run(command).await;
     work.connection.close().await?;
     outcome

@@ -1,6 +1,6 @@
-//! `/api/v1/account`: the workspace, its balances, lifetime volume, apps, keys and activity.
+//! `/api/v1/account`: the workspace, its balances, lifetime volume, apps, keys, activity and audit log.
 
-use payments_core::ActivityQuery;
+use payments_core::{ActivityQuery, AuditQuery};
 
 use super::{chart, reply, request::Request};
 use crate::service::Caller;
@@ -19,6 +19,11 @@ pub(super) async fn apps(caller: Caller, request: Request) -> reply::Outcome {
 
 pub(super) async fn keys(caller: Caller, request: Request) -> reply::Outcome {
     reply::ok(&request.service().own_keys(&caller).await?)
+}
+
+pub(super) async fn audit(caller: Caller, request: Request) -> reply::Outcome {
+    let query = AuditQuery::from_query(|name| request.query(name))?;
+    reply::ok(&request.service().own_audit(&caller, &query).await?)
 }
 
 pub(super) async fn activity(caller: Caller, request: Request) -> reply::Outcome {

@@ -1,6 +1,6 @@
 //! The checks before every handler, in this order: API key, rate limit, method, permission, names of query parameters.
 
-use std::{future::ready, sync::Arc, time::Duration};
+use std::{future::ready, net::IpAddr, sync::Arc, time::Duration};
 
 use payments_core::{ErrorCode, LoggedRequest, Timestamp, UnknownFields};
 use tokio::time::Instant;
@@ -15,10 +15,10 @@ use super::{
     page, parameters,
     reply::{ApiError, Outcome},
     request::Request,
-    route::{Access, Route},
+    route::{Access, Handling, Route},
     server::Server,
 };
-use crate::service::{Caller, Service, ServiceError};
+use crate::service::{Acting, Caller, Service, ServiceError, actor};
 
 /// The path of the request log. Requests that read the log are not logged.
 pub(super) const REQUEST_LOG: &str = "/api/v1/requests";
@@ -40,7 +40,7 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
                 let checked = ApiError::unless_permitted(&caller, needed)
                     .and_then(|()| Ok(parameters::check(found.template, query)?));
                 let handling = match checked {
-                    Ok(()) => handle(caller, request),
+                    Ok(()) => audited(route, found, client, &caller, handle(Arc::clone(&caller), request)),
                     Err(error) => Box::pin(ready(Err(error))),
                 };
                 (verdict, handling)
@@ -74,6 +74,23 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
         Access::Page(_) => page::error_page(&head.parts.headers, error),
         _ => error.into_response(),
     })
+}
+
+/// Routes whose changes are not in the audit log, because the payment itself says who made it.
+const NOT_AUDITED: [&str; 2] = ["/api/v1/payments", "/api/v1/payments/{id}/simulate"];
+
+/// Names the caller in the audit log, if the request may change records.
+fn audited(route: &Route, found: &Found, client: IpAddr, caller: &Caller, handling: Handling) -> Handling {
+    if route.method == Method::GET || NOT_AUDITED.contains(&route.template) {
+        return handling;
+    }
+    let acting = Acting {
+        actor: actor("api_key", caller.id.as_str(), caller.name.clone()),
+        address: Some(client),
+        action: format!("{} {}", route.method, route.template),
+        subject: Some(found.id.clone()).filter(|id| !id.is_empty()),
+    };
+    Box::pin(acting.scope(handling))
 }
 
 fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome: &Outcome) {
@@ -141,7 +158,7 @@ fn throttled(head: &Head, verdict: Verdict) -> Option<ApiError> {
 const INVALID: &str =
     "invalid API key: it is malformed, unknown or revoked, or it is the sandbox key and the sandbox is off";
 
-fn key_of(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn key_of(headers: &HeaderMap) -> Option<&str> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
     let key = authorizations.find_map(bearer_token);
     key.or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok())).map(str::trim)

@@ -5,6 +5,8 @@
 //! request.
 
 mod account;
+mod administration;
+mod administration_at;
 mod assets;
 mod by_address;
 mod chart;
@@ -52,6 +54,7 @@ mod webhooks;
 mod windows;
 mod work;
 
+pub use administration_at::AdministrationAt;
 pub use by_address::ConnectionsByAddress;
 pub use client_address::TrustedProxies;
 pub use hosts::Hosts;

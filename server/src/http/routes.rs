@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 
 use super::{
-    account, checkout, dashboard, docs, events, gate, gateways,
+    account, administration, checkout, dashboard, docs, events, gate, gateways,
     head::Found,
     health, home, page, payments, payouts,
     request::{Request, request},
@@ -21,12 +21,13 @@ use super::{
     statement, static_files, transactions, webhooks,
 };
 use crate::domain::Permission::{
-    AccountRead, DeliveriesResend, PaymentsRead, PaymentsWrite, PayoutsRead, PayoutsWrite, RefundsWrite, SandboxWrite, WebhooksRead,
-    WebhooksWrite,
+    AccountRead, DeliveriesResend, PaymentsRead, PaymentsWrite, PayoutsRead, PayoutsWrite, RefundsWrite, SandboxWrite,
+    WebhooksRead, WebhooksWrite,
 };
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
+const PUT: Method = Method::PUT;
 const PATCH: Method = Method::PATCH;
 const DELETE: Method = Method::DELETE;
 
@@ -43,6 +44,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account/activity.svg", Keyed(AccountRead, |c, r| Box::pin(account::chart(c, r)))),
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
     route(GET, "/api/v1/account/keys", Keyed(AccountRead, |c, r| Box::pin(account::keys(c, r)))),
+    route(GET, "/api/v1/account/audit", Keyed(AccountRead, |c, r| Box::pin(account::audit(c, r)))),
     route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
     route(GET, "/api/v1/account/transactions.csv", Keyed(AccountRead, |c, r| Box::pin(transactions::table(c, r)))),
     route(GET, "/api/v1/payouts", Keyed(PayoutsRead, |c, r| Box::pin(payouts::list(c, r)))),
@@ -95,10 +97,17 @@ static ROUTES: &[Route] = &[
     route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
     route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
     route(GET, "/readyz", Unlimited(|r| Box::pin(health::ready(r)))),
+    route(GET, ADMINISTRATION, Unlimited(|r| Box::pin(administration::serve(r)))),
+    route(POST, ADMINISTRATION, Unlimited(|r| Box::pin(administration::serve(r)))),
+    route(PUT, ADMINISTRATION, Unlimited(|r| Box::pin(administration::serve(r)))),
+    route(PATCH, ADMINISTRATION, Unlimited(|r| Box::pin(administration::serve(r)))),
+    route(DELETE, ADMINISTRATION, Unlimited(|r| Box::pin(administration::serve(r)))),
     route(GET, METRICS, Unlimited(|r| Box::pin(health::metrics(r)))),
 ];
 
 const METRICS: &str = "/metrics";
+/// All paths of the administration API, which has a table of its own.
+const ADMINISTRATION: &str = "/admin/v1/{*id}";
 
 const fn route(method: Method, template: &'static str, access: Access) -> Route {
     Route { method, template, access }
@@ -116,13 +125,16 @@ pub enum Parts {
     Api,
     ApiAndMetrics,
     Metrics,
+    /// Only the administration API.
+    Administration,
 }
 
 impl Parts {
     fn include(self, route: &Route) -> bool {
         match self {
-            Self::Api => route.template != METRICS,
-            Self::ApiAndMetrics => true,
+            Self::Api => !matches!(route.template, METRICS | ADMINISTRATION),
+            Self::ApiAndMetrics => route.template != ADMINISTRATION,
+            Self::Administration => route.template == ADMINISTRATION,
             Self::Metrics => route.template == METRICS,
         }
     }
@@ -162,7 +174,8 @@ mod tests {
             wanted if wanted.starts_with('{') => !given.is_empty(),
             wanted => wanted == *given,
         };
-        wanted.len() == given.len() && wanted.iter().zip(&given).all(matches)
+        let has_rest = template.contains("{*") && given.len() > wanted.len();
+        (wanted.len() == given.len() || has_rest) && wanted.iter().zip(&given).all(matches)
     }
 
     /// Finds the template of a path by comparing it with every template. A literal segment takes precedence over a parameter.
@@ -227,6 +240,7 @@ mod tests {
             let mut parts = found.template.split('/').zip(path.split('/'));
             let has_parameters = parts.all(|(wanted, given)| match wanted.strip_prefix('{') {
                 Some("gateway}") => found.gateway.is_some_and(|gateway| gateway.name.as_str() == given),
+                Some("*id}") => found.id.starts_with(given),
                 Some(name) => name == "id}" && found.id == given,
                 None => wanted == given,
             });

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{CommandError, ServeArgs},
     http::{
-        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness, Reference,
-        TrustedProxies,
+        self, AdministrationAt, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness,
+        Reference, TrustedProxies,
     },
     metrics::Metrics,
     process::{
@@ -22,6 +22,7 @@ use crate::{
 pub(super) struct Front {
     listener: Listener,
     metrics_at: MetricsAt,
+    administration_at: Option<AdministrationAt>,
     pub(super) address: SocketAddr,
     /// URL at which customers reach this server, without a trailing slash.
     pub(super) base_url: String,
@@ -44,7 +45,8 @@ impl Front {
         let reach = Reach::of(&base_url, address);
         let (shares, of_sandbox) = shares.divided(args.sandbox && reach == Reach::Public);
         let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
-        Ok(Self { listener, metrics_at, address, base_url, reach, shares, own_sandbox: of_sandbox })
+        let administration_at = AdministrationAt::of(args.admin_listen, bounds).await?;
+        Ok(Self { listener, metrics_at, administration_at, address, base_url, reach, shares, own_sandbox: of_sandbox })
     }
 
     /// Serves until `stopping`, then lets requests in flight finish.
@@ -55,7 +57,7 @@ impl Front {
         metrics: Metrics,
         stopping: CancellationToken,
     ) {
-        let Self { listener, metrics_at, address, shares, .. } = self;
+        let Self { listener, metrics_at, administration_at, address, shares, .. } = self;
         let proxies = TrustedProxies::new(args.trusted_proxies.clone());
         let per_address = descriptors::per_address(shares.connections, args.max_connections_per_address);
         let addresses = ConnectionsByAddress::new(per_address, proxies.clone());
@@ -75,6 +77,12 @@ impl Front {
         });
         let hosts = Hosts::of(address, &server.services.lasting.settings.base_url, &args.allowed_hosts);
         let edge = Edge::new(&server, metrics_at.parts(), addresses, hosts);
-        tokio::join!(listener.serve(edge, server.stopping.clone()), metrics_at.serve(&server, &args.allowed_hosts));
+        let administration = async {
+            if let Some(at) = administration_at {
+                at.serve(&server, &args.allowed_hosts, TrustedProxies::new(args.trusted_proxies.clone())).await;
+            }
+        };
+        let metrics = metrics_at.serve(&server, &args.allowed_hosts);
+        tokio::join!(listener.serve(edge, server.stopping.clone()), metrics, administration);
     }
 }

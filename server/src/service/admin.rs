@@ -2,45 +2,43 @@
 
 use std::{collections::HashSet, path::PathBuf};
 
-use payments_core::{AppId, Day, DeliveryId, Environment, KeyId, PaymentId, RawStatus, RefundId, Slot, Timestamp};
+use payments_core::{Day, Environment, Slot, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Directory, Record, Result, Service, ServiceError,
+    AdminReply, Directory, KeyRow, Record, Result, Service, ServiceError,
     account::NO_APP,
-    books::{BooksRequest, BooksRow},
-    coverage::CoverageReply,
-    disputes::{DisputeRequest, DisputeRow},
-    gateway_pauses::{GatewayReply, GatewayRequest},
+    audit::AuditFilter,
+    books::BooksRequest,
+    disputes::DisputeRequest,
+    gateway_pauses::GatewayRequest,
     keys::KeyLimits,
-    manual_settlement::{ManualOutcome, RefundRow, ReviewRow},
-    merchants::{AppRow, WorkspaceRow},
+    manual_settlement::ManualOutcome,
     operator_text::{MAX_NAME_BYTES, checked, invalid, named},
-    payout_admin::{PayoutReply, PayoutRequest, with_key},
+    payout_admin::{PayoutRequest, with_key},
+    platform_keys::PlatformKeyRequest,
     retry_on_conflict,
-    settlements::{SettlementReply, SettlementRequest, with_setting},
+    settlements::{SettlementRequest, with_setting},
 };
 use crate::{
-    cli::CommandError,
     domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
     gateway::Gateways,
-    store::{BackedUp, Change, Write},
+    store::{Change, Write},
 };
 
 /// Maximum length of a settlement's reference or a review's note.
 const MAX_TEXT_BYTES: usize = 500;
 
 /// A command from the command line. Records are named by their ids, workspaces also by their names.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(tag = "verb", rename_all = "snake_case")]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verb", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum AdminRequest {
     /// Creates a workspace for a merchant. The checkout page shows its name.
     CreateWorkspace { name: String },
     /// Sets the ways to pay that a workspace's customers see.
     SetWays { workspace: String, ways: Vec<String> },
-    /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything. Older servers know only
-    /// `create_key` and `create_limited_key`, and would ignore limits that they do not know. The new verb makes them refuse.
-    #[serde(rename = "create_key_with_limits", alias = "create_limited_key", alias = "create_key")]
+    /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything.
     CreateKey {
         workspace: String,
         #[serde(deserialize_with = "Environment::deserialize_closed")]
@@ -61,9 +59,7 @@ pub enum AdminRequest {
     ListKeys,
     /// Revokes an API key, by its id or by the key itself.
     RevokeKey { id: String },
-    /// Replaces an API key: one commit creates a new one and ends the old one, at once or after an overlap. Older servers
-    /// know only `rotate_key`, and would ignore the overlap. The new verb makes them refuse.
-    #[serde(rename = "rotate_key_with_overlap", alias = "rotate_key")]
+    /// Replaces an API key: one commit creates a new one and ends the old one, at once or after an overlap.
     RotateKey {
         id: String,
         #[serde(default)]
@@ -93,7 +89,6 @@ pub enum AdminRequest {
     ResolveReview {
         payment: String,
         note: String,
-        #[serde(rename = "ending")]
         outcome: Option<ManualOutcome>,
         /// The gateway's id of the transaction that paid it.
         #[serde(default)]
@@ -101,9 +96,7 @@ pub enum AdminRequest {
     },
     /// Backs up the store to a directory of the server's machine, by its absolute path.
     BackUp { directory: PathBuf },
-    /// Creates a developer app for a workspace. Customers may return to its redirect URIs. Older servers know only
-    /// `create_app`, and would ignore the brand. The new verb makes them refuse.
-    #[serde(rename = "create_branded_app", alias = "create_app")]
+    /// Creates a developer app for a workspace. Customers may return to its redirect URIs.
     CreateApp {
         workspace: String,
         name: String,
@@ -114,6 +107,10 @@ pub enum AdminRequest {
     },
     /// Lists and pauses gateways, and fetches a token.
     Gateways(GatewayRequest),
+    /// Creates, lists and revokes platform keys.
+    PlatformKeys(PlatformKeyRequest),
+    /// Lists entries of the audit log.
+    Audit(AuditFilter),
     /// Changes how a developer app looks on the checkout page.
     UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
@@ -121,90 +118,9 @@ pub enum AdminRequest {
 impl AdminRequest {
     /// Whether the reply contains a key, which cannot be shown again.
     pub fn shows_key(&self) -> bool {
-        matches!(self, Self::CreateKey { .. } | Self::RotateKey { .. })
+        let is_platforms = matches!(self, Self::PlatformKeys(PlatformKeyRequest::Create { .. }));
+        is_platforms || matches!(self, Self::CreateKey { .. } | Self::RotateKey { .. })
     }
-}
-
-/// The reply to an [`AdminRequest`].
-#[derive(Serialize, Deserialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-pub enum AdminReply {
-    /// The created workspace.
-    Workspace { id: String, developer_id: String, name: String },
-    /// The created key. The server shows it once and does not store it.
-    Key { key: String },
-    /// All workspaces.
-    Workspaces { workspaces: Vec<WorkspaceRow> },
-    /// The ways to pay that a workspace chose; none for all.
-    Ways { ways: Vec<String> },
-    /// The developer apps.
-    Apps { apps: Vec<AppRow> },
-    /// The API keys.
-    Keys { keys: Vec<KeyRow> },
-    /// The revoked key.
-    Revoked { id: String, revoked_at: Timestamp },
-    /// The refunds that need manual settlement.
-    Refunds { refunds: Vec<RefundRow> },
-    /// The payment whose refund a person settled.
-    Settled { payment: PaymentId, refund: RefundId, reference: String, settled_at: Timestamp },
-    /// The disputes that are not decided.
-    Disputes { disputes: Vec<DisputeRow> },
-    /// The dispute after a command.
-    Dispute { dispute: Box<DisputeRow> },
-    /// Settlements.
-    Settlements { settlements: SettlementReply },
-    /// Payouts.
-    Payouts { payouts: PayoutReply },
-    /// The recorded change.
-    Booked { booked: BooksRow },
-    /// What covers the merchants' money.
-    Coverage { coverage: CoverageReply },
-    /// The delivery that was resent, and the new delivery.
-    Resent { resent: String, delivery: DeliveryId },
-    /// How many deliveries were resent.
-    Recovered { recovered: u32 },
-    /// The payments that need manual review.
-    Reviews { reviews: Vec<ReviewRow> },
-    /// The payment whose discrepancy was resolved, and its internal status now.
-    Resolved { resolved: String, raw_status: RawStatus },
-    /// The backup.
-    BackedUp(BackedUp),
-    /// The answer about gateways.
-    Gateways { gateways: GatewayReply },
-    /// The created or changed app.
-    App {
-        app_id: String,
-        app_name: String,
-        #[serde(flatten)]
-        brand: Brand,
-    },
-    /// Why the command failed, and what to do.
-    Error { error: String },
-}
-
-/// A row of `keys list`.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct KeyRow {
-    pub id: String,
-    pub workspace: String,
-    pub environment: Environment,
-    pub last4: String,
-    pub created_at: Timestamp,
-    pub revoked_at: Option<Timestamp>,
-    /// The developer app that the key is bound to.
-    pub app: Option<AppId>,
-    /// Whether it sees only the payments of that app.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub only_its_app: bool,
-    pub name: Option<String>,
-    /// The permissions of the key; `None` for all.
-    pub scopes: Option<Vec<Permission>>,
-    pub expires_at: Option<Timestamp>,
-    /// When the key was last used, to the minute.
-    pub last_used_at: Option<Timestamp>,
-    /// The key that replaces this one, if this one still works until it expires.
-    pub replaced_by: Option<KeyId>,
 }
 
 impl Service {
@@ -221,10 +137,10 @@ impl Service {
 impl Directory {
     /// Runs a command from the command line. These are the gateways that it may ask about payments.
     pub async fn administer(&self, gateways: &Gateways, request: AdminRequest) -> AdminReply {
-        self.run(gateways, request).await.unwrap_or_else(|error| AdminReply::Error { error: error.to_string() })
+        self.run(gateways, request).await.unwrap_or_else(AdminReply::from)
     }
 
-    async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply, CommandError> {
+    async fn run(&self, gateways: &Gateways, request: AdminRequest) -> Result<AdminReply> {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
             AdminRequest::SetWays { workspace, ways } => self.set_ways(&workspace, ways).await?,
@@ -268,10 +184,12 @@ impl Directory {
                 AdminReply::Resolved { resolved: payment, raw_status }
             }
             AdminRequest::BackUp { directory } => {
-                let backups = self.store.backups().ok_or(
-                    "this command copies a directory; back up a database with its own tools, such as pg_basebackup",
-                )?;
-                AdminReply::BackedUp(backups.back_up(directory).await?)
+                let backups = self.store.backups().ok_or_else(|| {
+                    invalid(
+                        "this command copies a directory; back up a database with its own tools, such as pg_basebackup",
+                    )
+                })?;
+                AdminReply::BackedUp(backups.back_up(directory).await.map_err(|error| invalid(error.to_string()))?)
             }
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
@@ -279,6 +197,10 @@ impl Directory {
             AdminRequest::Gateways(request) => {
                 AdminReply::Gateways { gateways: self.of_gateways(gateways, request).await? }
             }
+            AdminRequest::PlatformKeys(request) => {
+                AdminReply::PlatformKeys { platform_keys: self.platform_keys(request).await? }
+            }
+            AdminRequest::Audit(filter) => self.audit(filter).await?,
             AdminRequest::UpdateApp { id, logo_url, colour } => self.update_app(&id, logo_url, colour).await?,
         })
     }

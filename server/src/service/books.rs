@@ -1,6 +1,7 @@
 //! Changes of the platform's own accounts that an operator records: money paid in, bank charges, fees taken.
 
 use payments_core::{Amount, Currency, Timestamp, WorkspaceId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -14,10 +15,11 @@ use crate::{
 };
 
 /// A change to record.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct BooksRequest {
     pub change: BooksChange,
     #[serde(with = "amount_as_text")]
+    #[schemars(with = "String")]
     pub amount: Amount,
     #[serde(deserialize_with = "Currency::deserialize_closed")]
     pub currency: Currency,
@@ -27,7 +29,7 @@ pub struct BooksRequest {
 }
 
 /// The recorded change.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BooksRow {
     pub change: BooksChange,

@@ -29,7 +29,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Answer, IdempotentRequest, Result, Service, ServiceError};
+use super::{Acting, Answer, IdempotentRequest, Result, Service, ServiceError};
 use crate::domain::{ClaimToken, IdempotencyKey, KeyClaim};
 use crate::metrics::BudgetMetrics;
 use crate::process::budget::{Budget, Held};
@@ -113,7 +113,7 @@ impl Service {
             let task = Arc::clone(self).claim_and_perform(request.cloned(), bound, perform);
             let until = match self
                 .tasks
-                .spawn(trace::same_trace(task.in_current_span()))
+                .spawn(trace::same_trace(Acting::scope_of(Acting::present(), task).in_current_span()))
                 .await
                 .map_err(JoinError::try_into_panic)
             {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use payments_core::{Currency, Day, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -15,7 +16,7 @@ use crate::{
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// What covers the money that merchants are owed, now or on a day.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoverageReply {
     /// The day in Dhaka; `None` now.
@@ -25,7 +26,7 @@ pub struct CoverageReply {
 }
 
 /// A currency. Amounts are in minor units.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CoverRow {
     pub currency: Currency,
     #[serde(flatten)]

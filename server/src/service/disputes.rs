@@ -3,11 +3,11 @@
 //! Each command has a reference, so that it takes effect once.
 
 use payments_core::{Amount, Currency, Dispute, DisputeId, DisputeReport, DisputeStatus, PaymentId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Directory, Record, Result, ServiceError,
-    admin::AdminReply,
+    AdminReply, Directory, Record, Result, ServiceError,
     operator_text::{amount_as_text, checked, invalid},
     retry_on_conflict,
 };
@@ -17,8 +17,8 @@ use crate::domain::{DisputeMove, KnownDispute, MAX_DISPUTE_MOVES, Session};
 const MAX_TEXT_BYTES: usize = 500;
 
 /// A command about disputes. A dispute is named by its id, or by its payment's id if that has only one.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum DisputeRequest {
     /// Lists the disputes that are not decided.
     List,
@@ -26,6 +26,7 @@ pub enum DisputeRequest {
     Open {
         payment: String,
         #[serde(with = "amount_as_text")]
+        #[schemars(with = "String")]
         amount: Amount,
         reference: String,
         reason: Option<String>,
@@ -36,6 +37,7 @@ pub enum DisputeRequest {
     Move {
         dispute: String,
         #[serde(with = "amount_as_text")]
+        #[schemars(with = "String")]
         amount: Amount,
         reference: String,
         is_reinstated: bool,
@@ -45,7 +47,7 @@ pub enum DisputeRequest {
 }
 
 /// Who won a dispute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DisputeOutcome {
     /// The merchant.
@@ -63,7 +65,7 @@ impl DisputeOutcome {
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DisputeRow {
     pub dispute: DisputeId,

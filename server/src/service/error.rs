@@ -129,6 +129,7 @@ pub enum Record {
     App,
     Workspace,
     ApiKey,
+    PlatformKey,
 }
 
 impl Record {
@@ -145,6 +146,7 @@ impl Record {
             Self::Workspace => ("workspace", ErrorCode::WorkspaceNotFound),
             // Only the command line names API keys.
             Self::ApiKey => ("API key", ErrorCode::WorkspaceNotFound),
+            Self::PlatformKey => ("platform key", ErrorCode::WorkspaceNotFound),
         }
     }
 }

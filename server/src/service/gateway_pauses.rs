@@ -2,6 +2,7 @@
 
 use futures_util::future::try_join_all;
 use payments_core::{Payment, RawStatus, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Directory, Result, Service, operator_text::invalid, retry_on_conflict};
@@ -12,8 +13,8 @@ use crate::{
 };
 
 /// A command about gateways.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum GatewayRequest {
     /// Lists all gateways of the registry.
     List,
@@ -24,7 +25,7 @@ pub enum GatewayRequest {
 }
 
 /// The answer to a [`GatewayRequest`].
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum GatewayReply {
     Rows { rows: Vec<GatewayRow> },
@@ -33,7 +34,7 @@ pub enum GatewayReply {
 }
 
 /// A gateway, as `gateways list` shows it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewayRow {
     pub gateway: GatewayName,
@@ -45,7 +46,7 @@ pub struct GatewayRow {
 }
 
 /// How a gateway answered a server in the last hour.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewayHealth {
     pub answered: u64,

@@ -31,6 +31,7 @@ pub(super) fn service_with(gateways: Gateways) -> Arc<Service> {
         base_url: String::new(),
         session_ttl_seconds: 0,
         delivery_body_days: None,
+        audit_days: None,
         fee_rate: FeeRate::from_basis_points(0).unwrap(),
         gateway_timeout: BOUND,
         targets,

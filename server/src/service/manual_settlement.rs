@@ -1,6 +1,7 @@
 //! Manual settlement of refunds, and manual review of discrepancies.
 
 use payments_core::{Cause, Currency, NewRefund, PaymentId, RawStatus, RefundId, Refusal, TimelineKind, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Directory, Result, operator_text::invalid, retry_on_conflict};
@@ -11,7 +12,7 @@ use crate::{
 
 const CONFIRMED: Cause = Cause::GatewayConfirmed;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundRow {
     pub payment: PaymentId,
@@ -25,7 +26,7 @@ pub struct RefundRow {
     pub created_at: Timestamp,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewRow {
     pub payment: PaymentId,
@@ -38,7 +39,7 @@ pub struct ReviewRow {
 }
 
 /// The outcome of a payment, or of its pending refund, as a person decided it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ManualOutcome {
     /// The money arrived.

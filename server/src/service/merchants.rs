@@ -1,6 +1,7 @@
 //! What the operator sees of the merchants: workspaces and developer apps.
 
 use payments_core::{AppId, Timestamp, WorkspaceId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AdminReply, Directory, Result, operator_text::invalid, retry_on_conflict};
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// A row of `workspaces list`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceRow {
     pub id: WorkspaceId,
@@ -21,7 +22,7 @@ pub struct WorkspaceRow {
 }
 
 /// A row of `apps list`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
     pub id: AppId,
@@ -78,6 +79,11 @@ impl Directory {
             Ok(AdminReply::Ways { ways: ways.clone() })
         })
         .await
+    }
+
+    /// The id of a workspace that is named by its id or its name.
+    pub async fn workspace_id(&self, text: &str) -> Result<WorkspaceId> {
+        Ok(self.named_workspace(text).await?.id)
     }
 
     /// A workspace that the operator names by its id, or by its name if no other has it.

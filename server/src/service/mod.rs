@@ -2,9 +2,12 @@
 //! nor a storage engine.
 
 mod account;
+mod acting;
 mod activity;
 mod admin;
+mod admin_reply;
 mod apps;
+mod audit;
 mod books;
 mod canonical;
 mod check_permits;
@@ -40,6 +43,7 @@ mod payout_admin;
 mod payout_steps;
 mod payout_worker;
 mod payouts;
+mod platform_keys;
 mod prune;
 mod receipts;
 mod reconcile;
@@ -76,7 +80,10 @@ use crate::{
     store::Store,
 };
 
-pub use admin::{AdminReply, AdminRequest, KeyRow};
+pub use acting::{Acting, actor};
+pub use admin::AdminRequest;
+pub use admin_reply::{AdminReply, KeyRow};
+pub use audit::AuditFilter;
 pub use books::{BooksRequest, BooksRow};
 use check_permits::CheckPermits;
 pub use checkout::{CheckoutView, Receipt};
@@ -94,6 +101,7 @@ pub use merchants::{AppRow, WorkspaceRow};
 pub use pay::Paying;
 pub use payout_admin::{ListedPayout, PayoutOutcome, PayoutReply, PayoutRequest, PayoutRow, SentPayout};
 pub use payouts::PayoutSettings;
+pub use platform_keys::{PlatformKeyReply, PlatformKeyRequest, PlatformKeyRow};
 pub use records::Directory;
 use recoveries::Recoveries;
 use request_log::RequestLog;
@@ -112,6 +120,8 @@ pub struct Settings {
     pub session_ttl_seconds: u32,
     /// After how many days a delivery is redacted; never if `None`.
     pub delivery_body_days: Option<u16>,
+    /// After how many days an entry of the audit log is dropped; never if `None`.
+    pub audit_days: Option<u16>,
     pub fee_rate: FeeRate,
     pub gateway_timeout: Duration,
     pub targets: TargetPolicy,

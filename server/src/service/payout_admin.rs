@@ -7,12 +7,12 @@ use payments_core::{
     Currency, DestinationKind, Environment, KeyId, Payout, PayoutId, PayoutStatus, PayoutStep, Timestamp, WorkspaceId,
     decide_payout,
 };
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Directory, Record, Result, ServiceError,
-    admin::{AdminReply, AdminRequest},
+    AdminReply, AdminRequest, Directory, Record, Result, ServiceError,
     operator_text::{invalid, named},
     payout_steps::was_made,
     payouts::PURPOSE,
@@ -28,8 +28,8 @@ const PART: usize = 100;
 const MAX_BATCH_BYTES: usize = 64;
 
 /// A command about payouts.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum PayoutRequest {
     /// Lists the open payouts, or all of a status.
     List { status: Option<PayoutStatus> },
@@ -45,13 +45,13 @@ pub enum PayoutRequest {
 }
 
 /// What happened to a payout.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct PayoutRow {
     pub payout: String,
     pub outcome: PayoutOutcome,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PayoutOutcome {
     Approved { by: String },
@@ -84,7 +84,7 @@ impl PayoutOutcome {
 }
 
 /// The answer to a [`PayoutRequest`].
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum PayoutReply {
     Listed {
@@ -106,7 +106,7 @@ pub enum PayoutReply {
 }
 
 /// A payout as the operator sees it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedPayout {
     pub payout: PayoutId,
@@ -125,7 +125,7 @@ pub struct ListedPayout {
 }
 
 /// A payout of a batch, with the whole number of its account or wallet.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct SentPayout {
     pub payout: PayoutId,
     /// In major units, exact.
@@ -138,7 +138,7 @@ pub struct SentPayout {
 }
 
 /// An approved payout that cannot be sent now.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct KeptPayout {
     pub payout: PayoutId,
     pub why: String,

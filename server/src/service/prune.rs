@@ -1,4 +1,4 @@
-//! Prunes idempotency records and redacts old deliveries.
+//! Prunes idempotency records and the audit log, and redacts old deliveries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,16 +16,19 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl Service {
     /// Prunes stored responses after 24 hours and key claims after their lease, and redacts deliveries after
-    /// `delivery_body_days`. Runs forever.
+    /// `delivery_body_days`, and drops the audit log's entries after `audit_days`. Runs forever.
     pub async fn prune(self: Arc<Self>) {
         poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
             self.prune_older(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
             self.prune_older(Prunable::KeyClaims, now, BATCH_SIZE).await;
-            let days = self.settings.delivery_body_days.map(i64::from);
-            let before = days.and_then(|days| Timestamp::from_millis(now.as_millis() - days * DAY_MILLIS).ok());
-            if let Some(before) = before {
+            let before =
+                |days: Option<u16>| Timestamp::from_millis(now.as_millis() - i64::from(days?) * DAY_MILLIS).ok();
+            if let Some(before) = before(self.settings.delivery_body_days) {
                 self.prune_older(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
+            }
+            if let Some(before) = before(self.settings.audit_days) {
+                self.prune_older(Prunable::Audit, before, BATCH_SIZE).await;
             }
         })
         .await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::PaymentId;
 
-use super::{Result, Service, payments::NO_PAYMENT};
+use super::{Result, Service, acting::audit_of, payments::NO_PAYMENT};
 use crate::{
     ambient::Ambient,
     delivery::FanOutSignal,
@@ -23,8 +23,10 @@ pub(super) struct Records<'s> {
 }
 
 impl Records<'_> {
-    /// Commits a change, then wakes the fan-out worker if an event became pending.
+    /// Commits a change with its entry of the audit log, then wakes the fan-out worker if an event became pending.
     pub(super) async fn commit(self, change: Change) -> Result<(), CommitError> {
+        let audit = audit_of(&change, self.ambient);
+        let change = Change { audit, ..change };
         if trace::commit(self.store, change).await?.has_pending_event
             && let Some(fan_out) = self.fan_out
         {

@@ -7,14 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures_util::future::try_join_all;
 use payments_core::{Currency, PaymentId, RawJson, Slot, Timestamp, TransactionId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Directory, Result,
-    admin::{AdminReply, AdminRequest},
-    operator_text::invalid,
-    retry_on_conflict,
-};
+use super::{AdminReply, AdminRequest, Directory, Result, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{GatewayCost, GatewayName, MAX_SETTLED, Session, SettledRow, StatementRow},
     gateway::{self, Gateways, StatementPart},
@@ -28,8 +24,8 @@ const DAYS_READ: i64 = 60;
 const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// A command about settlements.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum SettlementRequest {
     /// Imports rows, or only checks whether it would refuse them.
     Import { gateway: GatewayName, rows: Vec<StatementRow>, is_check: bool, merchants_bear_costs: bool },
@@ -44,7 +40,7 @@ pub enum SettlementRequest {
 }
 
 /// The answer to a [`SettlementRequest`].
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum SettlementReply {
     /// The rows of an import or of a list, and which of them are new.
@@ -58,7 +54,7 @@ pub enum SettlementReply {
 }
 
 /// A payment that waits for a row, for itself or for a refund.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingRow {
     pub payment: PaymentId,

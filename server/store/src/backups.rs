@@ -5,6 +5,7 @@ use std::path::PathBuf;
 pub use journaled_tree::Series;
 use journaled_tree::{BackupError, Database, Manifest, TakenUp};
 use payments_core::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The backups of a store in a directory. A database has tools of its own.
@@ -30,7 +31,7 @@ impl Backups<'_> {
     }
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct BackedUp {
     pub directory: PathBuf,
     /// The number of the last change before the first journal entry of the backup.

@@ -8,9 +8,9 @@ use payments_core::{
 
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
-    ApiKey, App, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, GatewayPause, IdempotencyKey, KeyClaim,
-    KeyHash, LogPart, Lookup, Outgoing, PayoutCondition, PayoutRecord, Scope, Session, SettledRow, StoredResponse,
-    StoredToken, Workspace,
+    ApiKey, App, AuditRecord, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, GatewayPause, IdempotencyKey,
+    KeyClaim, KeyHash, LogPart, Lookup, Outgoing, PayoutCondition, PayoutRecord, PlatformKey, Scope, Session,
+    SettledRow, StoredResponse, StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -21,6 +21,8 @@ pub struct Change {
     /// The claims on work under which the change is made. Each must still count; else [`Conflict::WorkLost`].
     pub under: Vec<Claim>,
     pub writes: Vec<Write>,
+    /// Who makes the change. The same commit stores it, with the fields that the writes change.
+    pub audit: Option<Box<AuditRecord>>,
 }
 
 impl Change {
@@ -43,7 +45,8 @@ impl Change {
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let response = self.idempotency.iter().map(|response| response.key.scope.developer_id.slot());
         let claims = self.under.iter().map(|claim| claim.work.slot());
-        self.writes.iter().map(Write::slot).chain(response).chain(claims)
+        let audit = self.audit.iter().map(|audit| audit.entry.id.slot());
+        self.writes.iter().map(Write::slot).chain(response).chain(claims).chain(audit)
     }
 }
 
@@ -131,6 +134,7 @@ pub enum Write {
     /// The coverage of a day. It is never changed.
     Coverage(Box<Coverage>),
     GatewayPause(Box<GatewayPause>),
+    PlatformKey(Box<PlatformKey>),
     /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
@@ -138,8 +142,17 @@ pub enum Write {
 impl Write {
     /// The slot of the record: its developer's, or the first one if it belongs to no developer.
     fn slot(&self) -> Slot {
-        let developer: &DeveloperId = match self {
+        match self {
+            Self::ApiKey(hash, _) => hash.slot,
+            it => it.developer().map_or(Slot::FIRST, DeveloperId::slot),
+        }
+    }
+
+    /// The developer to whom the record belongs.
+    pub fn developer(&self) -> Option<&DeveloperId> {
+        Some(match self {
             Self::Workspace(it) => &it.developer_id,
+            Self::ApiKey(_, it) => &it.scope.developer_id,
             Self::Payment(it) => &it.session.payment.developer_id,
             Self::Payout(it) => &it.record.scope.developer_id,
             Self::Delivery(it) | Self::DeliveryChanged(it) | Self::DeliveryResent(it) => &it.delivery.developer_id,
@@ -152,17 +165,14 @@ impl Write {
             Self::KeyReleased(key, _) => &key.scope.developer_id,
             Self::FannedOut { scope, .. } => &scope.developer_id,
             Self::LogPart(it) => &it.scope.developer_id,
-            Self::ApiKey(hash, _) => return hash.slot,
-            Self::Books(it) => return it.developer_id.as_ref().map_or(Slot::FIRST, DeveloperId::slot),
+            Self::Books(it) => return it.developer_id.as_ref(),
             Self::GatewayToken(..)
             | Self::GatewayPause(_)
+            | Self::PlatformKey(_)
             | Self::SettledRow(_)
             | Self::Coverage(_)
-            | Self::Migration(_) => {
-                return Slot::FIRST;
-            }
-        };
-        developer.slot()
+            | Self::Migration(_) => return None,
+        })
     }
 }
 

@@ -183,6 +183,8 @@ pub enum Prunable {
     /// Request and response bodies of deliveries, by the time of the delivery. A pending delivery keeps its payload until it
     /// ends.
     DeliveryBodies,
+    /// Entries of the audit log.
+    Audit,
 }
 
 /// The beginning of an endpoint's outbox.

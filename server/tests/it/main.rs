@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod account;
+mod admin_api;
 mod administration;
 mod apps;
+mod audit;
 mod backup;
 mod brand;
 mod broken_connections;

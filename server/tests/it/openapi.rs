@@ -164,6 +164,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     assert_eq!(activity["days"].as_array().unwrap().len(), 30);
     server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test", "--scope", "payments:read"]);
     assert_eq!(d.check("listKeys", 200, keyed(get.clone(), "/account/keys")).await.as_array().unwrap().len(), 2);
+    d.check("listAudit", 200, keyed(get.clone(), "/account/audit")).await;
     let of_live = |path: &str| live.request(Method::GET, path);
     let transactions = d.check("listTransactions", 200, of_live("/account/transactions?limit=3")).await;
     assert_eq!(transactions["items"].as_array().unwrap().len(), 3);

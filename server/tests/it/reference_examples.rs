@@ -132,6 +132,7 @@ async fn record() -> String {
     recorder.date(activity["until"].as_str().unwrap(), chart.as_str().unwrap());
     recorder.call("listApps", none()).await;
     recorder.call("listKeys", none()).await;
+    recorder.call("listAudit", Call { query: "?limit=1", ..none() }).await;
     recorder.call("listTransactions", Call { query: "?currency=BDT&limit=2", ..none() }).await;
     recorder.call("downloadTransactions", Call { query: "?currency=BDT&limit=2", ..none() }).await;
     let account = json!({"holder": "Karim Stores", "bank": "010271234", "number": "1234567890123"});

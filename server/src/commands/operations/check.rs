@@ -2,7 +2,7 @@
 
 use super::{open::with_snapshot, progress};
 use crate::{
-    cli::{AdminArgs, CommandError},
+    cli::{CommandError, StoreArgs},
     log::terminal::Output,
     store::{Checked, Location, Snapshot, embedded},
 };
@@ -15,7 +15,7 @@ pub(super) fn check_records(store: &dyn Snapshot) -> Result<Checked, CommandErro
 }
 
 /// Checks the whole store and the journal files of a directory, and prints one violation per line.
-pub async fn check(args: &AdminArgs) -> Result<(), CommandError> {
+pub async fn check(args: &StoreArgs) -> Result<(), CommandError> {
     let location = args.data.location()?;
     let mut checked = with_snapshot(location.clone(), check_records).await?;
     let in_records = checked.findings.len();

@@ -12,9 +12,10 @@ use std::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    administration,
     ambient::OperatingSystem,
     cli::CommandError,
-    commands::{admin::unexpected, admin_socket, no_store::no_store_in},
+    commands::{connection::unexpected, no_store::no_store_in},
     service::{AdminReply, AdminRequest},
     store::{
         Location, Snapshot,
@@ -58,10 +59,10 @@ async fn with_store<T: Send + 'static>(
     // An interruption drops `copy`, which removes it.
     unless_interrupted(async {
         let request = AdminRequest::BackUp { directory: backup.clone() };
-        let is_copied = match admin_socket::ask(directory, &request).await? {
+        let is_copied = match administration::ask_socket(directory, &request).await? {
             None => false,
             Some(AdminReply::BackedUp(_)) => true,
-            Some(AdminReply::Error { error }) => return Err(error.into()),
+            Some(AdminReply::Error { error, .. }) => return Err(error.into()),
             Some(_) => return Err(unexpected()),
         };
         let mut directory = directory.to_owned();

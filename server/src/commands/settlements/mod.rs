@@ -14,7 +14,7 @@ use serde_json::json;
 use self::statement::Statement;
 pub(super) use self::statement::csv_error;
 use super::{
-    admin::{Connection, unexpected},
+    connection::{Connection, Place, unexpected},
     operations,
 };
 use crate::{
@@ -26,8 +26,11 @@ use crate::{
 
 pub async fn run(Admin { command, args }: Admin<SettlementsCommand>) -> Result<(), CommandError> {
     let mut work = match command {
+        SettlementsCommand::Report { .. } if args.server.is_some() => {
+            return Err("settlements report reads a store; run it on the machine that has the store".into());
+        }
         SettlementsCommand::Report { since } => return operations::settlement_report(args, since).await,
-        _ => Work { connection: Connection::new(args.data.location()?), out: Output::new(), json: args.json },
+        _ => Work { connection: Connection::new(Place::of(&args)?), out: Output::new(), json: args.json },
     };
     let outcome = work.run(command).await;
     work.connection.close().await?;

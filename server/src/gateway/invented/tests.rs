@@ -67,6 +67,7 @@ impl World {
             base_url: "https://pay.example".into(),
             session_ttl_seconds: 3600,
             delivery_body_days: None,
+            audit_days: None,
             fee_rate: FeeRate::from_basis_points(0).unwrap(),
             gateway_timeout: Duration::from_secs(5),
             targets,

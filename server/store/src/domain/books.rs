@@ -1,10 +1,11 @@
 //! Changes of the platform's own accounts that an operator records.
 
 use payments_core::{Amount, Booking, BookingKind, Currency, DeveloperId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BooksChange {
     /// The owner paid money in, or the bank account had it when the books began.

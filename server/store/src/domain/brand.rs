@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
@@ -10,7 +11,7 @@ use super::stored_as_text;
 const MAX_LOGO_BYTES: usize = 2048;
 
 /// A developer app's logo and colour, if the operator has set them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Brand {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +135,7 @@ stored_as_text!(Colour: Colour::to_string);
 stored_as_text!(LogoUrl: LogoUrl::as_str);
 
 /// A change of an optional setting.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit<T> {
     Set(T),

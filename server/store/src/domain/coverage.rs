@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use payments_core::{Currency, Day, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 /// The live money of a currency, in minor units.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cover {
     /// The balances of merchants that are positive.

@@ -82,6 +82,16 @@ impl<'de> Deserialize<'de> for GatewayName {
     }
 }
 
+impl schemars::JsonSchema for GatewayName {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "GatewayName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string"})
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

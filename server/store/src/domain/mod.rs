@@ -3,6 +3,7 @@
 mod activity;
 mod app;
 mod attempts;
+mod audit;
 mod books;
 mod brand;
 mod coverage;
@@ -24,6 +25,7 @@ mod money_move;
 mod moves;
 mod payout;
 mod permission;
+mod platform_key;
 mod request_log;
 mod retries;
 mod role;
@@ -37,6 +39,7 @@ mod subject;
 pub use activity::DayTotals;
 pub use app::App;
 pub use attempts::{EndedAttempt, GatewayAttempt, LATE_MONEY_MILLIS, LONGEST_SILENT_BACKOFF_MILLIS, MAX_ATTEMPTS};
+pub use audit::{AuditRecord, MAX_CHANGES, differences};
 pub use books::{BooksChange, BooksEntry};
 pub use brand::{Brand, Colour, Edit, LogoUrl};
 pub use coverage::{Cover, Coverage};
@@ -61,6 +64,7 @@ pub use payout::{
     may_approve,
 };
 pub use permission::Permission;
+pub use platform_key::PlatformKey;
 pub use request_log::{LogPart, PART, Place};
 pub use retries::{after_attempt, delivery_faults, endpoint_faults};
 pub use role::{AdminPermission, Role};
@@ -84,6 +88,16 @@ macro_rules! stored_as_text {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = <String as serde::Deserialize>::deserialize(deserializer)?;
                 text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string"})
             }
         }
     };

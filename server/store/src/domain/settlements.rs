@@ -1,6 +1,7 @@
 //! Rows of gateways' statements: what a gateway settled to the bank, kept for itself, or took back.
 
 use payments_core::{Booking, BookingKind, Currency, Day, Environment, PaymentId, RefundStatus, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CostRow, GatewayName, Session};
@@ -9,7 +10,7 @@ use super::{CostRow, GatewayName, Session};
 pub const MAX_SETTLED: usize = 100;
 
 /// What a row of a statement is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RowKind {
     Payment,
@@ -21,7 +22,7 @@ pub enum RowKind {
 }
 
 /// A row of a gateway's statement. Amounts are in minor units; those that the gateway takes are negative.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct StatementRow {
     /// The gateway's id of the row.
     pub id: String,
@@ -48,7 +49,7 @@ impl StatementRow {
 }
 
 /// An imported row. It says for good where the row is booked: in its payment's cell, or as one without a payment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SettledRow {
     #[serde(default, skip_serializing_if = "super::is_first")]
     pub version: u64,

@@ -28,9 +28,14 @@ impl Draft<'_> {
         let keep = change.idempotency.as_ref();
         let mut outcome = keep.map_or(Ok(()), |keep| self.keep(keep, &change.writes)).map(|()| false);
         // Run the writes after a failed one too, so that a place learns from one run which keys they read.
+        self.trail = change.audit.as_ref().map(|_| Vec::new());
         for write in &change.writes {
             let written = self.write(write);
             outcome = outcome.and_then(|has_pending_event| Ok(written? | has_pending_event));
+        }
+        if let Some(audit) = &change.audit {
+            let changes = self.trail.take().unwrap_or_default();
+            self.put_next(&audit.with(changes))?;
         }
         outcome.map(|has_pending_event| Committed { has_pending_event })
     }
@@ -69,6 +74,7 @@ impl Draft<'_> {
             Write::Books(it) => self.books(it)?,
             Write::Coverage(it) => self.put_next(&**it)?,
             Write::GatewayPause(it) => self.put_next(&**it)?,
+            Write::PlatformKey(it) => self.put_next(&**it)?,
             Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use payments_core::Status;
+use payments_core::{AuditChange, Status};
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     CommitError, StoreError,
     bytes::View,
-    domain::{DayTotals, Scope},
+    domain::{DayTotals, Scope, differences},
 };
 
 /// The values as a change leaves them so far.
@@ -26,11 +26,13 @@ pub(super) struct Draft<'v> {
     packs: bool,
     /// The heads that the change has read. They are written at the end.
     heads: BTreeMap<Vec<u8>, Head>,
+    /// What the records' fields were and are, if the change is audited.
+    pub(super) trail: Option<Vec<AuditChange>>,
 }
 
 impl<'v> Draft<'v> {
     pub(super) fn new(view: &'v mut dyn View, packs: bool) -> Self {
-        Self { view, packs, heads: BTreeMap::new() }
+        Self { view, packs, heads: BTreeMap::new(), trail: None }
     }
 
     pub(super) fn finish(self) {
@@ -73,14 +75,33 @@ impl<'v> Draft<'v> {
     /// Writes a record over the one with its key, if there is one, and changes the entries.
     pub(super) fn replace<R: Record>(&mut self, before: Option<&R>, after: &R) -> Result<(), CommitError> {
         let key = after.key();
-        let text = after.text().map_err(|error| StoreError::corrupt(&key, error))?;
+        let text = text_of(after)?;
+        self.follow_trail(&key, before, Some(&text))?;
         self.put(key, text);
         self.change_entries(before.map(Record::entries).unwrap_or_default(), after.entries())
     }
 
     pub(super) fn delete<R: Record>(&mut self, record: &R) -> Result<(), CommitError> {
-        self.remove(record.key());
+        let key = record.key();
+        self.follow_trail(&key, Some(record), None)?;
+        self.remove(key);
         self.change_entries(record.entries(), Vec::new())
+    }
+
+    fn follow_trail<R: Record>(
+        &mut self,
+        key: &[u8],
+        before: Option<&R>,
+        after: Option<&[u8]>,
+    ) -> Result<(), CommitError> {
+        if let Some(trail) = &mut self.trail
+            && let Some((_, kind)) = keys::kind_of(key)
+        {
+            let before = before.map(text_of).transpose()?;
+            let name = format!("{kind}/{}", keys::rest_of(key).unwrap_or_default());
+            trail.extend(differences(kind, &name, before.as_deref(), after));
+        }
+        Ok(())
     }
 
     fn change_entries(&mut self, mut before: Vec<Entry>, mut after: Vec<Entry>) -> Result<(), CommitError> {
@@ -255,4 +276,8 @@ impl<'v> Draft<'v> {
         self.put(key, value);
         Ok(())
     }
+}
+
+fn text_of<R: Record>(record: &R) -> Result<Vec<u8>, StoreError> {
+    record.text().map_err(|error| StoreError::corrupt(&record.key(), error))
 }

@@ -5,8 +5,8 @@
 use std::{fmt, ops::Range, str::FromStr};
 
 use payments_core::{
-    AppId, Currency, Day, DeliveryId, DeveloperId, DisputeId, Environment, EventId, KeyId, PaymentId, PayoutId, Slot,
-    Status, Timestamp, TransactionId, WebhookId, WorkspaceId,
+    AppId, AuditId, Currency, Day, DeliveryId, DeveloperId, DisputeId, Environment, EventId, KeyId, PaymentId,
+    PayoutId, Slot, Status, Timestamp, TransactionId, WebhookId, WorkspaceId,
 };
 use sha2::{Digest, Sha256};
 
@@ -44,7 +44,11 @@ keys! { Record
     /// The prefix of a developer's apps.
     apps_of(developer: &DeveloperId) of home(developer.slot()) => "app/", developer, "/";
     app(developer: &DeveloperId, id: &AppId) of home(developer.slot()) => "app/", developer, "/", id;
+    audit(id: &AuditId) of home(id.slot()) => "audit/", id;
     gateway_pause(gateway: GatewayName) of home(Slot::FIRST) => "gateway-pause/", gateway.as_str();
+    /// The prefix of the platform keys.
+    platform_keys() of home(Slot::FIRST) => "platform-key/";
+    platform_key(hash: &str) of home(Slot::FIRST) => "platform-key/", hash;
     gateway_token(name: &str) of home(Slot::FIRST) => "gateway-token/", name;
     endpoint(id: &WebhookId) of home(id.slot()) => "endpoint/", id;
     payment(id: &PaymentId) of home(id.slot()) => "payment/", id;
@@ -78,6 +82,8 @@ keys! { Entry
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/";
     endpoint_of(scope: &Scope, id: &WebhookId) of home(scope.developer_id.slot()) =>
         "endpoint-of/", scope.developer_id, "/", scope.environment.as_str(), "/", id;
+    /// The prefix of the audit log of a developer.
+    audit_of(developer: &DeveloperId) of home(developer.slot()) => "audit-of/", developer, "/";
     /// The head of the list of the deliveries of the events of a payment or a payout.
     deliveries_of(subject: &Subject) of home(subject.slot()) => "deliveries-of/", subject;
     /// Holds the id of a scope's payout that is open.
@@ -172,11 +178,14 @@ pub(super) const RETRIES: TimeIndex = TimeIndex { name: "retry", unit: 1 };
 pub(super) const CLAIMS: TimeIndex = TimeIndex { name: "claim-end", unit: 1 };
 /// Payments without the settled row of the payment or of a refund, by the time of that.
 pub(super) const UNSETTLED: TimeIndex = TimeIndex { name: "unsettled", unit: 1 };
+/// The audit log, by its age.
+pub(super) const AUDIT: TimeIndex = TimeIndex { name: "audit-age", unit: 1 };
 /// The destinations of payouts, by the time of their next payout.
 pub(super) const SCHEDULES: TimeIndex = TimeIndex { name: "payout-schedule", unit: 1 };
 
 impl TimeIndex {
-    pub(super) const ALL: [Self; 8] = [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES];
+    pub(super) const ALL: [Self; 9] =
+        [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES, AUDIT];
 
     fn prefix(self) -> Vec<u8> {
         key(Table::Entry, CELL, &[self.name, "/"])

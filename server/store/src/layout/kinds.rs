@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     StoreError,
-    domain::{App, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, SettledRow, Workspace},
+    domain::{
+        App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, PlatformKey, SettledRow,
+        Workspace,
+    },
 };
 
 /// The entries of a stored record.
@@ -43,6 +46,8 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
         "settled-row" => parse::<SettledRow>(key, value)?.entries(),
         "books" => parse::<BooksEntry>(key, value)?.entries(),
         "coverage" => parse::<Coverage>(key, value)?.entries(),
+        "audit" => parse::<AuditRecord>(key, value)?.entries(),
+        "platform-key" => parse::<PlatformKey>(key, value)?.entries(),
         "gateway-pause" => parse::<GatewayPause>(key, value)?.entries(),
         "destination" => parse::<Destination>(key, value)?.entries(),
         "payout" => parse::<StoredPayout>(key, value)?.entries(),

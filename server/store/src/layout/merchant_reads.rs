@@ -10,7 +10,8 @@ use crate::{
     Result,
     bytes::with_prefix,
     domain::{
-        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Place, Scope, StoredToken, Workspace,
+        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Place, PlatformKey, Scope, StoredToken,
+        Workspace,
     },
 };
 
@@ -95,6 +96,19 @@ impl Store {
     /// The last pause of a gateway.
     pub async fn gateway_pause(&self, gateway: GatewayName) -> Result<Option<GatewayPause>> {
         self.of(Slot::FIRST).json(keys::gateway_pause(gateway)).await
+    }
+
+    /// The platform key with a hash.
+    pub async fn platform_key(&self, hash: &str) -> Result<Option<PlatformKey>> {
+        self.of(Slot::FIRST).json(keys::platform_key(hash)).await
+    }
+
+    /// All platform keys, oldest first.
+    pub async fn platform_keys(&self) -> Result<Vec<PlatformKey>> {
+        let found = self.of(Slot::FIRST).all_with(&keys::platform_keys()).await?;
+        let mut keys = found.iter().map(|(key, value)| parse(key, value)).collect::<Result<Vec<PlatformKey>>>()?;
+        keys.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(keys)
     }
 
     /// A webhook endpoint, in any scope.

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     Migration,
-    domain::{ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, StoredToken, Workspace},
+    domain::{
+        ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, PlatformKey, StoredToken,
+        Workspace,
+    },
 };
 
 pub(super) trait Versioned {
@@ -75,6 +78,7 @@ records! {
     |it: LogPart| keys::log_part(&it.scope, it.place), it, it.version => Vec::new();
     |it: Coverage| keys::coverage(it.day), it, { let _ = it; 0 } => Vec::new();
     |it: GatewayPause| keys::gateway_pause(it.gateway), it, it.version => Vec::new();
+    |it: PlatformKey| keys::platform_key(&it.hash), it, it.version => Vec::new();
     |it: Migration| keys::migration(), it, it.version => Vec::new();
 }
 

@@ -6,6 +6,7 @@
 //!
 //! [`change`] turns the writes of a change into records, through a [`draft`](draft::Draft). [`store`] reads them.
 
+mod audit;
 mod bits;
 mod booking;
 mod books;

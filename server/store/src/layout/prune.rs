@@ -5,7 +5,7 @@ use payments_core::{DeliveryId, Timestamp};
 use super::{
     Store, delivery,
     entry::{Entry, owners_at},
-    keys::{BODIES, CLAIMS, RESPONSES},
+    keys::{AUDIT, BODIES, CLAIMS, RESPONSES},
     reads::Scan,
     store_error,
 };
@@ -21,6 +21,7 @@ impl Store {
             Prunable::StoredResponses => RESPONSES,
             Prunable::KeyClaims => CLAIMS,
             Prunable::DeliveryBodies => BODIES,
+            Prunable::Audit => AUDIT,
         };
         for cell in self.bytes.cells()? {
             let reads = self.in_cell(cell);
@@ -41,13 +42,15 @@ impl Store {
                 Prunable::DeliveryBodies => {
                     entries.iter().filter_map(|(_, id)| str::from_utf8(id).ok()?.parse().ok()).collect()
                 }
-                Prunable::StoredResponses | Prunable::KeyClaims => Vec::new(),
+                _ => Vec::new(),
             };
             let whole = delivery::read(reads, &ids).await?;
             self.decide(cell, true, move |draft| {
                 whole.iter().try_for_each(|it| draft.redact(it, before))?;
                 for (time, owner) in &entries {
-                    if index != BODIES {
+                    if index == AUDIT {
+                        draft.drop_audit(owner)?;
+                    } else if index != BODIES {
                         draft.drop_if_older(owner, before)?;
                     }
                     // Remove an entry that follows from no record too. Otherwise it would be found again and again.

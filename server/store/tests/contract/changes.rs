@@ -4,10 +4,13 @@ use std::slice;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use payments_core::{Currency, Environment, KeyId, RANDOM_BYTES, Slot, Status, WorkspaceId};
+use payments_core::{AuditId, Currency, Environment, KeyId, RANDOM_BYTES, Slot, Status, WorkspaceId};
 use payments_store::{
-    Change, ClaimEnd, Queue, Store, Write,
-    domain::{ApiKey, App, Brand, GatewayName, GatewayPause, KeyHash, LogPart, Place, Scope, StoredToken, Workspace},
+    Change, ClaimEnd, Prunable, Queue, Store, Write,
+    domain::{
+        AdminPermission, ApiKey, App, AuditRecord, Brand, GatewayName, GatewayPause, KeyHash, LogPart, Place,
+        PlatformKey, Scope, StoredToken, Workspace,
+    },
 };
 
 use crate::samples::*;
@@ -44,6 +47,56 @@ fn json(record: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(record).unwrap()
 }
 
+fn platform_key(version: u64) -> PlatformKey {
+    PlatformKey {
+        version,
+        id: KeyId::new(Slot::FIRST, at(0), [9; RANDOM_BYTES]),
+        hash: PlatformKey::hash_of("adm_1"),
+        last4: "adm1".into(),
+        name: "ops".into(),
+        scopes: vec![AdminPermission::MoneyRead],
+        created_at: at(0),
+        expires_at: at(60),
+        revoked_at: None,
+    }
+}
+
+fn audit(nth: u8) -> AuditRecord {
+    let entry = serde_json::json!({"id": AuditId::new(Slot::FIRST, at(nth.into()), [nth; RANDOM_BYTES]),
+        "action": "POST /api/v1/webhooks", "subject": null, "actor": {"type": "command", "id": "uid 0", "name": null},
+        "address": null, "changes": [], "createdAt": at(nth.into())});
+    AuditRecord { developer_id: Some(scope().developer_id), entry: serde_json::from_value(entry).unwrap() }
+}
+
+/// A change of an endpoint, audited.
+fn audited(nth: u8, write: Write) -> Change {
+    Change { audit: Some(Box::new(audit(nth))), ..Change::of(write) }
+}
+
+pub(super) async fn an_audited_change_leaves_its_fields_and_is_dropped_by_age(store: Arc<Store>) {
+    let developer = scope().developer_id;
+    let mut changed = endpoint(1);
+    changed.version = 1;
+    changed.endpoint.url = "https://other.example/".into();
+    store.commit(audited(1, added(endpoint(1), 9))).await.unwrap();
+    store.commit(audited(2, Write::EndpointChanged(Box::new(changed.clone())))).await.unwrap();
+    // A change that is refused leaves no entry.
+    assert_eq!(outcome(store.commit(audited(3, Write::EndpointChanged(Box::new(changed)))).await), STALE);
+    for of in [Some(&developer), None] {
+        let log = store.audit(of, None, 9).await.unwrap();
+        let ids: Vec<_> = log.iter().map(|record| record.entry.id.clone()).collect();
+        assert_eq!(ids, [2, 1].map(|nth| audit(nth).entry.id), "newest first");
+        let url = log[0].entry.changes.iter().find(|it| it.field == "endpoint.url").unwrap();
+        assert_eq!(url.after.as_deref(), Some("https://other.example/"));
+        assert_eq!(store.audit(of, Some(&ids[0]), 9).await.unwrap().len(), 1);
+    }
+    assert!(store.audit(Some(&"dev_9".parse().unwrap()), None, 9).await.unwrap().is_empty());
+    assert_eq!(store.prune(Prunable::Audit, at(2), 9).await.unwrap(), 1);
+    let left = store.audit(Some(&developer), None, 9).await.unwrap();
+    assert_eq!(left.iter().map(|it| it.entry.id.clone()).collect::<Vec<_>>(), [audit(2).entry.id]);
+    assert_eq!(store.prune(Prunable::Audit, at(2), 9).await.unwrap(), 0);
+}
+
 fn pause(version: u64) -> GatewayPause {
     GatewayPause { version, gateway: GatewayName::of("wallet"), until: at(60) }
 }
@@ -57,6 +110,7 @@ fn one_of_each() -> Vec<Write> {
         Write::App(Box::new(app(0))),
         Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
         Write::GatewayPause(Box::new(pause(0))),
+        Write::PlatformKey(Box::new(platform_key(0))),
         added(endpoint(1), 9),
         payment(new_payment(1, at(0))),
         delivery(&ping(1, at(0), &endpoint(1))),
@@ -66,6 +120,8 @@ fn one_of_each() -> Vec<Write> {
 /// Commits one of each kind and reads it.
 pub(super) async fn written(store: Arc<Store>) -> String {
     commit(&store, one_of_each()).await.unwrap();
+    let touched = Write::PlatformKey(Box::new(platform_key(1)));
+    store.commit(audited(1, touched)).await.unwrap();
     store.commit(keeping("one", 1, at(0), ClaimEnd::NotClaimed)).await.unwrap();
     commit(&store, vec![payment(paid(&new_payment(1, at(0)).session, at(1)))]).await.unwrap();
     read(store).await
@@ -87,13 +143,14 @@ pub(super) async fn read(store: Arc<Store>) -> String {
     assert_eq!(json(&store.apps(&developer).await.unwrap()), serde_json::json!([json(&app)]));
     let token = store.gateway_token("bkash").await.unwrap().unwrap();
     let pause = store.gateway_pause(pause(0).gateway).await.unwrap().unwrap();
+    let platform = (store.platform_keys().await.unwrap(), store.audit(None, None, 9).await.unwrap());
     let response = store.stored_response(&key("one")).await.unwrap().unwrap();
     let session = store.session(&paid).await.unwrap().unwrap();
     let outgoing = store.outgoing(&ping).await.unwrap().unwrap();
     format!(
         "{:?}",
         (
-            (workspace, key_record, app, (token, pause), response, session, outgoing),
+            (workspace, key_record, app, (token, pause, platform), response, session, outgoing),
             (store.totals(&scope(), Currency::Bdt).await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap()),
             (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
         )
@@ -118,7 +175,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<Store>) {
 }
 
 pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<Store>) {
-    let of_version: [fn(u64) -> Write; 9] = [
+    let of_version: [fn(u64) -> Write; 10] = [
         |version| Write::Workspace(workspace(version)),
         |version| {
             let (hash, record) = api_key(1, version);
@@ -127,6 +184,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
         |version| Write::App(Box::new(app(version))),
         |version| Write::LogPart(Box::new(log_part(version))),
         |version| Write::GatewayPause(Box::new(pause(version))),
+        |version| Write::PlatformKey(Box::new(platform_key(version))),
         |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);

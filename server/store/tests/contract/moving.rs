@@ -109,6 +109,8 @@ async fn move_all<S: Moved, T: Moved>() {
         "app",
         "gateway-token",
         "gateway-pause",
+        "platform-key",
+        "audit",
         "endpoint",
         "payment",
         "event",

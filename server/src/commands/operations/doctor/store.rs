@@ -10,8 +10,9 @@ use tokio::net::UnixStream;
 
 use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
+    administration::socket,
     cli::ServeArgs,
-    commands::{admin_socket, no_store::no_store_in},
+    commands::no_store::no_store_in,
     store::{Location, embedded},
 };
 
@@ -52,7 +53,7 @@ pub(super) async fn check_listen(args: &ServeArgs, location: &Location) -> Diagn
 }
 
 async fn is_served(directory: &Path) -> bool {
-    let connected = UnixStream::connect(admin_socket::socket_in(directory)).await;
+    let connected = UnixStream::connect(socket::socket_in(directory)).await;
     // A server that does not accept has a full queue: it runs, but hangs.
     connected.map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true)
 }

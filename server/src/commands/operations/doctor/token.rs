@@ -6,9 +6,9 @@ use tokio_util::task::TaskTracker;
 
 use super::diagnosis::{Diagnosis, failed, in_order, warning};
 use crate::{
+    administration,
     ambient::{Ambient, OperatingSystem},
     cli::{CommandError, ServeArgs},
-    commands::admin_socket,
     gateway::{Credentials, Declaration, Gateways},
     metrics::Metrics,
     service::{AdminReply, AdminRequest, Directory, GatewayReply, GatewayRequest},
@@ -32,7 +32,7 @@ pub(super) async fn check(
     let wrong = |error: String| failed(format!("{error}; check the credentials of {title} and the server's log"));
     let request = AdminRequest::Gateways(GatewayRequest::Token { gateway: gateway.name });
     let reply = match location {
-        Location::Directory(directory) => match admin_socket::ask(directory, &request).await {
+        Location::Directory(directory) => match administration::ask_socket(directory, &request).await {
             Ok(Some(reply)) => reply,
             Ok(None) => return not_asked("no server runs on the store; start it, and run this again"),
             Err(error) => return wrong(format!("cannot reach the running server: {error}")),
@@ -49,7 +49,7 @@ pub(super) async fn check(
         AdminReply::Gateways { gateways: GatewayReply::Token { token_until: until } } => {
             in_order(format!("{title} granted a token, valid until {until}"))
         }
-        AdminReply::Error { error } => wrong(error),
+        AdminReply::Error { error, .. } => wrong(error),
         _ => not_asked("the running server has another version"),
     }
 }

@@ -78,6 +78,7 @@ impl Check<'_> {
                 let hash = slot.zip(value.try_into().ok()).map(|(slot, digest)| KeyHash { slot, digest });
                 hash.map(|hash| keys::api_key(&hash))
             }
+            "audit-of" => keys::id_at_end(key).map(|id| keys::audit(&id)),
             "endpoint-of" => keys::id_at_end(key).map(|id| keys::endpoint(&id)),
             "pending-event" => keys::id_at_end(key).map(|id| keys::event(&id)),
             "outbox" => keys::id_at_end(key).map(|id| keys::delivery(&id)),

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     EventWrite, Migration, StoreError,
     domain::{
-        ApiKey, App, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, Scope, Session, SettledRow,
-        Subject, Workspace, delivery_faults, endpoint_faults, faults, owner_of,
+        ApiKey, App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, PlatformKey,
+        Scope, Session, SettledRow, Subject, Workspace, delivery_faults, endpoint_faults, faults, owner_of,
     },
     invariants::{Effect, booking_fault, claim_faults, effect_of, event_faults},
 };
@@ -56,6 +56,8 @@ impl Check<'_> {
             }
             "settled-row" => self.plain::<SettledRow>(key, value).await,
             "books" => self.plain::<BooksEntry>(key, value).await,
+            "audit" => self.plain::<AuditRecord>(key, value).await,
+            "platform-key" => self.plain::<PlatformKey>(key, value).await,
             "gateway-pause" => self.plain::<GatewayPause>(key, value).await,
             "coverage" => self.plain::<Coverage>(key, value).await,
             "destination" => self.plain::<Destination>(key, value).await,
