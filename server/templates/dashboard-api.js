@@ -78,8 +78,9 @@ window.consoleApi = ({ t }) => {
       scopes = error.said.match(/restricted to (.+) and lacks/)[1].split(", ");
     }
   };
-  /** Whether the key may do what needs a scope. Writing includes reading. */
-  const may = (scope) => !scopes || scopes.includes(scope) || scopes.includes(scope.replace(":read", ":write"));
+  const INCLUDED = { "webhooks:read": ["deliveries:resend"], "deliveries:resend": ["webhooks:write"] };
+  /** Whether the key or the role may do what needs a scope. Writing includes reading. */
+  const may = (scope) => !scopes || [scope, scope.replace(":read", ":write"), ...(INCLUDED[scope] ?? [])].some((it) => scopes.includes(it));
 
-  return { key, setKey, newVisit, ask, read, learnScopes, may };
+  return { key, setKey, person, place, open, close, environment, signOut, newVisit, ask, read, learnScopes, may };
 };

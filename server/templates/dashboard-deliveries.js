@@ -24,7 +24,7 @@ window.deliveriesView = ({ t, h, ask, may, say, show, code, choice, table, pager
           [t("Created"), when(delivery.createdAt)],
           [t("Responded"), when(delivery.deliveredAt)],
         ]),
-        delivery.status !== "pending" && may("webhooks:write") && h("div", { class: "actions" }, action(t("Send again"), async () => {
+        delivery.status !== "pending" && may("deliveries:resend") && h("div", { class: "actions" }, action(t("Send again"), async () => {
           await ask("POST", `/webhooks/deliveries/${encodeURIComponent(delivery.id)}/resend`);
           say(t("A new delivery of this event is pending."));
           await reload();

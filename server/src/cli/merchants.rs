@@ -58,7 +58,8 @@ pub enum KeysCommand {
         #[arg(long, env = "PAYMENTS_KEY_NAME", value_name = "TEXT")]
         name: Option<String>,
         /// What the key may do, separated by commas: payments:read, payments:write, refunds:write, account:read, webhooks:read,
-        /// webhooks:write, payouts:read, payouts:write, sandbox:write. Writing includes reading. Without it, the key may do everything.
+        /// webhooks:write, deliveries:resend, payouts:read, payouts:write, sandbox:write. Writing includes reading and resending.
+        /// Without it, the key may do everything.
         #[arg(long = "scope", env = "PAYMENTS_SCOPE", value_delimiter = ',', value_name = "S")]
         scopes: Vec<Permission>,
         /// When the key stops working, such as 2027-03-01.

@@ -10,7 +10,7 @@ use crate::{
     server::{Server, eventually, payment_of},
 };
 
-const SCOPES: [&str; 9] = [
+const SCOPES: [&str; 10] = [
     "payments:read",
     "payments:write",
     "refunds:write",
@@ -19,6 +19,7 @@ const SCOPES: [&str; 9] = [
     "payouts:write",
     "webhooks:read",
     "webhooks:write",
+    "deliveries:resend",
     "sandbox:write",
 ];
 
@@ -32,8 +33,15 @@ async fn a_restricted_key_does_what_its_scope_names_and_a_refusal_names_the_miss
             let request = route.unknown(&server, "").bearer_auth(&key).header("content-type", "application/json");
             let answer = request.body(route.body).send().await.unwrap();
             let (status, body) = (answer.status(), answer.text().await.unwrap());
-            // Writing includes reading.
-            let is_granted = |needed: &&str| *needed == scope || needed.replace("read", "write") == scope;
+            // Writing includes reading, and both permissions about deliveries include reading them.
+            let is_granted = |needed: &&str| {
+                let includes = match scope {
+                    "webhooks:write" => *needed == "deliveries:resend",
+                    "deliveries:resend" => *needed == "webhooks:read",
+                    _ => false,
+                };
+                includes || *needed == scope || needed.replace("read", "write") == scope
+            };
             if let Some(missing) = route.scopes.iter().find(|needed| !is_granted(needed)) {
                 let body: Value = serde_json::from_str(&body).unwrap();
                 assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("permission_missing")), "{scope}");

@@ -40,7 +40,7 @@ const ROWS: [Row; 45] = [
     ("createWebhook", "webhooks:write", r#"{"url": "http://127.0.0.1:9/", "events": "*"}"#, r#"{"url": "x"}"#),
     ("listWebhooks", "webhooks:read", "", ""),
     ("listDeliveries", "webhooks:read", "", "?limit=101"),
-    ("resendDelivery", "webhooks:write", "{}", "["),
+    ("resendDelivery", "deliveries:resend", "{}", "["),
     ("verifySignature", "", r#"{"payload": "a", "signature": "t=1,v1=00", "secret": "whsec_a"}"#, "{}"),
     ("updateWebhook", "webhooks:write", "{}", r#"{"isActive": 1}"#),
     ("removeWebhook", "webhooks:write", "", ""),
