@@ -83,19 +83,20 @@ pub struct Wallet {
     pub number: String,
 }
 
-const PROVIDERS: [&str; 4] = ["bkash", "nagad", "rocket", "upay"];
+/// The providers of wallets, each with its name in English and in Bangla.
+const PROVIDERS: [(&str, [&str; 2]); 4] = [
+    ("bkash", ["bKash", "বিকাশ"]),
+    ("nagad", ["Nagad", "নগদ"]),
+    ("rocket", ["Rocket", "রকেট"]),
+    ("upay", ["Upay", "উপায়"]),
+];
 
 /// The name of a wallet's provider in English and in Bangla.
 #[must_use]
 pub fn provider_title(provider: &str) -> Option<[&'static str; 2]> {
-    Some(match provider {
-        "bkash" => ["bKash", "বিকাশ"],
-        "nagad" => ["Nagad", "নগদ"],
-        "rocket" => ["Rocket", "রকেট"],
-        "upay" => ["Upay", "উপায়"],
-        _ => return None,
-    })
+    PROVIDERS.iter().find(|(name, _)| *name == provider).map(|(_, title)| *title)
 }
+
 const MAX_HOLDER_CHARS: usize = 100;
 
 impl fmt::Debug for SetDestination {
@@ -182,8 +183,8 @@ fn bank_account(fields: &mut Fields<'_>, currency: Currency) -> BankAccount {
 
 fn wallet(fields: &mut Fields<'_>) -> Wallet {
     let holder = holder(fields);
-    let error = format!("must be one of {}", PROVIDERS.join(", "));
-    let provider = checked(fields, "provider", &error, |it| PROVIDERS.contains(&it));
+    let error = format!("must be one of {}", PROVIDERS.map(|(name, _)| name).join(", "));
+    let provider = checked(fields, "provider", &error, |it| provider_title(it).is_some());
     let number = match fields.text("number", 64).map(|text| text.parse::<MobileNumber>()) {
         Some(Ok(number)) => number.as_str().to_owned(),
         Some(Err(error)) => fields.error("number", ErrorCode::PhoneNumberInvalid, error, String::new()),
