@@ -200,11 +200,11 @@ fn chosen_of<'g>(offers: &[Offer<'g>], payment: &Payment, pay: &Pay) -> Result<O
     })
 }
 
-/// What is known of the customer: from the payment, or else typed at the checkout. The typed number takes precedence: it is
-/// that of the wallet.
+/// What is known of the customer: from the payment, or else typed at the checkout. A blank text tells nothing. The typed number
+/// takes precedence: it is that of the wallet.
 fn known_customer(payment: &Payment, pay: &Pay) -> Customer {
     let or = |known: &Option<String>, typed: &Option<String>| {
-        known.clone().filter(|text| !text.trim().is_empty()).or_else(|| typed.clone())
+        [known, typed].into_iter().flatten().find(|text| !text.trim().is_empty()).cloned()
     };
     let phone = or(&pay.phone_number, &payment.customer.phone).and_then(|text| text.parse::<MobileNumber>().ok());
     Customer {

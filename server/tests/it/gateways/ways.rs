@@ -163,6 +163,33 @@ async fn the_checkout_asks_for_what_the_chosen_way_needs_and_the_payment_lacks()
     assert_eq!(sent.status(), StatusCode::SEE_OTHER);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blank_field_of_the_customer_counts_as_missing() {
+    let market = market().await;
+    let blank = json!({"name": " ", "email": "  ", "phone": " "});
+    let known = json!({"phoneNumber": "01712345678", "customerName": "Karim", "customerEmail": "karim@example.com"});
+    for field in ["customerName", "customerEmail", "phoneNumber"] {
+        let payment = market.create(&json!({"customer": blank})).await;
+        let (id, mut refused) = (id_of(&payment), Vec::new());
+        for way in market.names(id).await {
+            let mut body = known.clone();
+            body["paymentMethod"] = json!(way);
+            // A number must be one, so it is left out.
+            body[field] = if field == "phoneNumber" { Value::Null } else { json!(" ") };
+            let (status, answer) = market.pay(id, &body).await;
+            if status == StatusCode::OK {
+                return_to_choice(&market, id, &answer).await;
+                continue;
+            }
+            assert_eq!((status, &answer["code"]), (StatusCode::BAD_REQUEST, &json!("field_missing")), "{answer}");
+            assert_eq!(answer["fields"][0]["field"], field);
+            refused.push(way);
+        }
+        let page = market.page(id, "en").await;
+        assert!(!refused.is_empty() && page.contains(&format!(r#"name="{field}""#)), "{field}: {page}");
+    }
+}
+
 /// Gives the attempt up, so that the customer can choose again.
 async fn return_to_choice(market: &Market, id: &str, paying: &Value) {
     let url = paying["redirectUrl"].as_str().unwrap();
