@@ -294,7 +294,7 @@ pub enum ReviewsCommand {
         #[arg(long, env = "PAYMENTS_NOTE", value_name = "N")]
         note: String,
         /// How the payment ended: paid if the money arrived, else failed. Required while the payment is open. If a refund is
-        /// pending, how that ended: refunded if the gateway made it, else not-refunded.
+        /// pending, or the review is about one, how that ended: refunded if the gateway made it, else not-refunded.
         #[arg(long = "as", env = "PAYMENTS_RESOLVE_AS", value_name = "ENDING",
             value_parser = one_of::<ManualOutcome>(["paid", "failed", "refunded", "not-refunded"]))]
         outcome: Option<ManualOutcome>,

@@ -34,7 +34,7 @@ impl Service {
                     None => return Ok(()),
                 }
             }
-            match reported.iter().find_map(GatewayRefund::unclear) {
+            match session.unclear_refund(&reported) {
                 Some(what) => self.review_once(&session, what).await,
                 None => Ok(()),
             }

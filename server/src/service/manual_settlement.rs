@@ -4,10 +4,11 @@ use payments_core::{Cause, Currency, NewRefund, PaymentId, RawStatus, RefundId, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Result, operator_text::invalid, retry_on_conflict};
+use super::{Directory, Result, operator_text::invalid, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{ManualSettlement, Resolution, Session},
     gateway::{AttemptState, Gateways, Receipt},
+    store::{Change, Write},
 };
 
 const CONFIRMED: Cause = Cause::GatewayConfirmed;
@@ -46,9 +47,9 @@ pub enum ManualOutcome {
     Paid,
     /// No money arrived.
     Failed,
-    /// The gateway made the pending refund.
+    /// The gateway made the pending refund, or the one that the review is about.
     Refunded,
-    /// The gateway did not make the pending refund and never will.
+    /// The gateway did not make that refund and never will.
     NotRefunded,
 }
 
@@ -168,6 +169,10 @@ impl Directory {
                     CONFIRMED
                 }
                 Some(ManualOutcome::Failed) => Cause::GatewayFailed,
+                None if session.refund_in_review().is_some() => {
+                    let message = "a refund is pending: say how it ended with --as refunded or --as not-refunded";
+                    return Err(invalid(message));
+                }
                 None if session.payment.raw_status.is_open() => {
                     let message = "this payment is still open: say how it ended with --as paid or --as failed";
                     return Err(invalid(message));
@@ -183,11 +188,25 @@ impl Directory {
         .await
     }
 
-    /// Ends a pending refund; `is_made` is what a person found at the gateway. `next` is the session afterwards, except for
-    /// the refund.
+    /// Ends a pending refund, or one that the gateway accepted; `is_made` is what a person found there. `next` is the session
+    /// afterwards, except for the refund.
     async fn resolve_refund(&self, session: &Session, mut next: Session, is_made: bool) -> Result<RawStatus> {
-        let pending = next.pending_refund.take().ok_or_else(|| invalid("this payment has no pending refund"))?;
         next.check_at = None;
+        let Some(pending) = next.pending_refund.take() else {
+            let refund = session.refund_in_review().ok_or_else(|| invalid("this payment has no pending refund"))?;
+            let (payment, id, now) = (&session.payment, refund.id.clone(), self.ambient.now());
+            let reason = Some("the gateway did not send it".to_owned());
+            let decision = match is_made {
+                true => payments_core::settle_refund(payment, &id, now)?,
+                false => payments_core::decide(payment, Cause::RefundFailed { id, reason }, now)?,
+            };
+            next.refund_check_at = None;
+            let data = if is_made { EventData::Payment } else { EventData::Refund { reason: refund.reason.clone() } };
+            let write = self.records().decided(decision, next, session, data)?;
+            let status = write.session.payment.raw_status.clone();
+            self.commit(Change::of(Write::Payment(Box::new(write)))).await?;
+            return Ok(status);
+        };
         if is_made {
             let made = NewRefund::made(pending.id.clone());
             self.records().record_refund(session, next, &pending, made).await?;

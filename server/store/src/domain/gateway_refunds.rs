@@ -35,16 +35,6 @@ pub enum GatewayRefundState {
     },
 }
 
-impl GatewayRefund {
-    /// What a person must look for.
-    pub fn unclear(&self) -> Option<&str> {
-        match &self.state {
-            GatewayRefundState::Unclear { what } => Some(what),
-            _ => None,
-        }
-    }
-}
-
 /// The gateway's id of a refund.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefundReference {
@@ -105,6 +95,24 @@ impl Session {
     pub fn refunds_lacked<'r>(&self, reported: &'r [GatewayRefund]) -> impl Iterator<Item = &'r GatewayRefund> {
         let counts = |it: &&GatewayRefund| !matches!(it.state, GatewayRefundState::Failed { .. });
         reported.iter().filter(counts).filter(|it| self.refund_of(it).is_none())
+    }
+
+    /// What a person must look for: the gateway will not tell the outcome of a refund that it accepted.
+    pub fn unclear_refund<'r>(&self, reported: &'r [GatewayRefund]) -> Option<&'r str> {
+        reported.iter().find_map(|it| match (&it.state, self.refund_of(it)) {
+            (GatewayRefundState::Unclear { what }, Some(refund)) if refund.status == RefundStatus::Pending => {
+                Some(what.as_str())
+            }
+            _ => None,
+        })
+    }
+
+    /// The refund whose outcome the review asks for.
+    pub fn refund_in_review(&self) -> Option<&payments_core::Refund> {
+        let what = &self.review.as_ref()?.what;
+        let named = self.refund_references.iter().filter(|it| what.contains(&it.reference));
+        let RefundReference { refund, .. } = named.max_by_key(|it| it.reference.len())?;
+        self.payment.refunds.iter().find(|it| it.id == *refund && it.status == RefundStatus::Pending)
     }
 
     /// Remembers the gateway's id of a refund.

@@ -1,11 +1,10 @@
 //! Refunds, which end later.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 
 use gateway_fakes::{Fault, Instead};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use super::Shop;
 use crate::{clock_back::Clock, receiver::Receiver, server::eventually};
@@ -169,12 +168,23 @@ async fn a_refused_refund_can_be_asked_for_again_and_a_cancelled_one_is_looked_a
     let listed = shop.live.reviews(&id).await;
     assert!(listed.contains("of 40 cancelled"), "{listed}");
     assert_eq!(shop.live.payment(&id).await["refund"]["status"], "pending");
-    shop.live.server.run(&["reviews", "resolve", &id, "--note", "the bank has it"]);
-    // The server goes on to ask, and says the same only once.
-    clock.set(2 * TWO_MINUTES);
-    let asked = shop.fake.faults().calls_of("refund_query");
-    eventually("another question", async || (shop.fake.faults().calls_of("refund_query") > asked).then_some(())).await;
-    sleep(Duration::from_secs(1)).await;
+    let resolve = ["reviews", "resolve", &id, "--note", "seen in the panel"];
+    let open = shop.live.server.try_run(&resolve);
+    assert!(!open.status.success() && String::from_utf8_lossy(&open.stderr).contains("--as not-refunded"), "{open:?}");
+    shop.live.server.run(&[&resolve[..], &["--as", "not-refunded"]].concat());
+    let payment = shop.live.payment(&id).await;
+    assert_eq!((&payment["refund"]["status"], &payment["rawStatus"]), (&json!("failed"), &json!("paid")), "{payment}");
+    assert!(payment.get("amountRefunded").is_none(), "{payment}");
+    // The next one is another refund, which the bank cancels too; but its customer has the money.
+    assert_eq!(refund(&shop, &id, Some(40.0), "b").await.0, StatusCode::OK);
+    assert!(shop.program().finish_refund(&shop.program().refunds()[1], false));
+    clock.set(4 * TWO_MINUTES);
+    eventually("the next review", async || {
+        Some(shop.live.server.run(&["reviews", "list"])).filter(|list| list.contains(&id))
+    })
+    .await;
+    shop.live.server.run(&[&resolve[..], &["--as", "refunded"]].concat());
+    assert_eq!(shop.live.payment(&id).await["refund"]["status"], "succeeded");
     assert_eq!(shop.live.server.run(&["reviews", "list"]), "");
     shop.live.server.run(&["check"]);
 }
