@@ -59,6 +59,8 @@ pub enum AttemptState {
     Cancelled,
     /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
     Discrepancy { what: String, transaction: Option<String> },
+    /// The attempt ended by itself, and nobody paid.
+    Expired,
 }
 
 /// What a gateway says of money that it took.

@@ -138,7 +138,7 @@ impl Stripe {
         match (session.status.as_deref(), session.payment_status.as_deref()) {
             (_, Some("paid")) => Ok(session.paid(payment)),
             (Some("open"), _) => Ok(AttemptState::Open),
-            (Some("expired"), _) => Ok(AttemptState::Cancelled),
+            (Some("expired"), _) => Ok(AttemptState::Expired),
             // The customer has finished, but the money has not arrived: some payment methods take days.
             _ => {
                 let Some(intent) = &session.payment_intent else { return Ok(AttemptState::Pending) };

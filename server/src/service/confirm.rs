@@ -229,9 +229,10 @@ fn step(session: &Session, state: &AttemptState, hint: Hint, capture_interval_mi
         AttemptState::Approved => Step::Wait(WaitsFor::Gateway),
         AttemptState::Open if (is_expired || is_given_up) && since_capture >= CANCEL_DELAY_MILLIS => Step::Cancel,
         AttemptState::Open | AttemptState::Pending => Step::Wait(WaitsFor::Customer),
-        AttemptState::Cancelled if is_expired => Step::Change(Cause::SessionEnded),
-        AttemptState::Cancelled if hint == Hint::CouldNotPay => Step::Change(failed),
-        AttemptState::Cancelled => Step::Change(Cause::GatewayCancelled),
+        AttemptState::Cancelled | AttemptState::Expired if is_expired => Step::Change(Cause::SessionEnded),
+        AttemptState::Cancelled | AttemptState::Expired if hint == Hint::CouldNotPay => Step::Change(failed),
+        AttemptState::Expired if hint != Hint::Cancelled => Step::Change(Cause::SessionEnded),
+        AttemptState::Cancelled | AttemptState::Expired => Step::Change(Cause::GatewayCancelled),
         AttemptState::Failed { .. } => Step::Change(failed),
     }
 }

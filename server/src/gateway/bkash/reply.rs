@@ -100,7 +100,8 @@ impl Reply {
             Some("Initiated") if self.verification_status.as_deref() == Some("Complete") => AttemptState::Approved,
             Some("Initiated") => AttemptState::Open,
             Some("Failed" | "Declined") => AttemptState::Failed { why: None },
-            Some("Cancelled" | "Expired") => AttemptState::Cancelled,
+            Some("Cancelled") => AttemptState::Cancelled,
+            Some("Expired") => AttemptState::Expired,
             _ => AttemptState::Pending,
         }
     }

@@ -73,7 +73,7 @@ async fn a_session_that_stripe_expired_is_found_by_its_event_or_without_one() {
             live.stripe.program().keep_events();
         }
         expire(&live, &session).await;
-        live.becomes(&id, "cancelled").await;
+        live.becomes(&id, "expired").await;
     }
 }
 
