@@ -26,8 +26,11 @@ use crate::{
     store::{Change, PaymentWrite, Write},
 };
 
-/// How long the reconciler leaves a refund to its request.
-const REQUEST_HEAD_START_SECONDS: u32 = 45;
+/// How long a request may take for a refund, beside its calls to the gateway.
+const REQUEST_HEAD_START_SECONDS: u32 = 15;
+/// The calls for a refund, if two workers must not ask at once: for a token, twice for the refunds so far, for the refund, and
+/// twice for them again.
+const MOST_CALLS: u32 = 6;
 /// The first backoff interval. It doubles up to the longest one.
 const FIRST_BACKOFF_SECONDS: u32 = 5;
 
@@ -260,14 +263,14 @@ impl Service {
     }
 
     /// Until when a refund is left to the worker that asks for it, which then has its answer. If two must not ask at once, all
-    /// calls of that one have ended then: for a token, for the refunds so far, for the refund, and for them again.
+    /// calls of that one have ended then.
     fn turn_until(&self, gateway: Option<&dyn Gateway>) -> Timestamp {
         let timeout = u32::try_from(self.settings.gateway_timeout.as_secs()).unwrap_or(u32::MAX);
-        let calls = match gateway.is_none_or(Gateway::knows_repeated_refunds) {
-            true => timeout.saturating_add(15),
-            false => timeout.saturating_mul(4),
+        let seconds = match gateway.is_none_or(Gateway::knows_repeated_refunds) {
+            true => timeout.saturating_add(REQUEST_HEAD_START_SECONDS),
+            false => timeout.saturating_mul(MOST_CALLS),
         };
-        self.ambient.now().plus_seconds(REQUEST_HEAD_START_SECONDS.max(calls))
+        self.ambient.now().plus_seconds(seconds)
     }
 
     /// Commits a refund that the gateway has made or accepted. `elsewhere` is what went back in its dashboard instead.

@@ -97,7 +97,11 @@ impl Bkash {
 
     /// What became of an earlier request for a refund; `None` if bKash has not made it.
     async fn found(&self, asked: &Asked<'_>) -> Result<Option<RefundOutcome>, GatewayError> {
-        let listed = self.listed(asked.attempt, asked.transaction).await?;
+        let listed = || self.listed(asked.attempt, asked.transaction);
+        let listed = match listed().await {
+            Err(GatewayError::Unanswered { .. }) => listed().await?,
+            listed => listed?,
+        };
         let is_complete = self.dialect.lists_refunds;
         let known = asked.refund.known;
         let lacks = |reference| !listed.iter().any(|it| it.reference == reference);

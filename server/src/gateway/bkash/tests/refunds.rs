@@ -95,9 +95,11 @@ async fn a_lost_reply_is_found_and_a_lost_request_is_sent_again() {
         assert_eq!(paid.books(), (12, 2), "{version}: found, not sent again");
         paid.world.meet(&[Trouble::BadGateway]);
         paid.refund(9, false).await.unwrap_err();
-        paid.world.meet(&[Trouble::AnswerLost]);
+        // It asks twice for the refunds so far.
+        paid.world.meet(&[Trouble::AnswerLost, Trouble::AnswerLost]);
         paid.refund(9, true).await.unwrap_err();
         assert_eq!(paid.books(), (12, 2), "{version}: without the refunds so far, nothing is sent");
+        paid.world.meet(&[Trouble::AnswerLost]);
         paid.refunded(9, true).await;
         assert_eq!(paid.books(), (21, 3));
         assert_ne!(paid.known[0].1, paid.known[1].1);
