@@ -27,6 +27,12 @@ pub struct Back {
 }
 
 impl Back {
+    /// The form as a body; empty for GET.
+    #[must_use]
+    pub fn body(&self) -> String {
+        url::form_urlencoded::Serializer::new(String::new()).extend_pairs(self.form.iter()).finish()
+    }
+
     /// By following a link.
     pub(crate) fn get(url: String) -> Self {
         Self { method: Method::GET, url, form: Form::default() }

@@ -83,7 +83,7 @@ fn unfinished(world: &World, at_most: usize) -> Vec<String> {
 fn money(world: &World, sessions: &[Session]) -> Vec<String> {
     let mut found = Vec::new();
     let mut books: BTreeMap<String, Entry> = BTreeMap::new();
-    for entry in world.around.bkash.books().into_iter().chain(world.around.stripe.books()) {
+    for entry in world.around.books() {
         if entry.taken > 1 {
             found.push(format!("the money of {} was taken {} times", entry.id, entry.taken));
         }
@@ -113,9 +113,11 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
         if taken.iter().any(|entry| entry.amount_minor != payment.amount.as_minor()) {
             found.push(format!("{} and the gateway disagree about the amount: {taken:?}", payment.id));
         }
+        let at_portal = session.attempt.as_ref().is_some_and(|it| it.gateway == GatewayName::of("sslcommerz"));
+        let names_fees = payment.currency == Currency::Usd || at_portal;
         let kept: i64 = session.costs.iter().map(|cost| cost.minor).sum();
         let fees: u64 = taken.iter().map(|entry| entry.kept_minor).sum();
-        if payment.currency == Currency::Usd && was_paid && kept != fees.cast_signed() && !is_reviewed {
+        if names_fees && was_paid && kept != fees.cast_signed() && !is_reviewed {
             found.push(format!("the gateway kept {fees} of {}, and {kept} are booked", payment.id));
         }
         let disputed: u64 = payment.disputes.iter().map(|dispute| dispute.amount_taken().as_minor()).sum();
@@ -133,6 +135,13 @@ fn money(world: &World, sessions: &[Session]) -> Vec<String> {
             found.push(format!("disputes took {withdrawn} of {}, and {disputed} are booked", payment.id));
         }
         let sent_back: u64 = taken.iter().map(|entry| entry.refunded_minor).sum();
+        // After a lost answer a person looks whether the refund was made, and records it as sent by hand.
+        let standing = payment.refunds.iter().filter(|refund| refund.stands());
+        let by_gateway = standing.filter(|refund| refund.is_by_gateway()).map(|refund| refund.amount.as_minor()).sum();
+        let all = payment.amount_refunded().as_minor();
+        if at_portal && !(by_gateway..=all).contains(&sent_back) && !is_reviewed {
+            found.push(format!("the gateway gave {sent_back} of {} back, where {by_gateway} are booked", payment.id));
+        }
         if payment.currency == Currency::Usd && sent_back != payment.amount_refunded().as_minor() && !is_reviewed {
             found.push(format!("{} gave {} back, the gateway {sent_back}", payment.id, payment.amount_refunded()));
         }

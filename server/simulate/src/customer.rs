@@ -2,8 +2,8 @@
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use gateway_fakes::{bkash, stripe};
-use hyper::StatusCode;
+use gateway_fakes::{Back, bkash, stripe};
+use hyper::{Method, StatusCode};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -57,7 +57,7 @@ const LAST_MOMENT_MILLIS: RangeInclusive<u64> = 280_000..=301_000;
 const PATIENCE: u32 = 20;
 
 /// Visits the checkout, in most cases.
-pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
+pub(super) async fn visit(world: Arc<World>, payment: String, gateway: &'static str) {
     if world.fate.one_in(12) {
         return;
     }
@@ -66,7 +66,8 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
     let Some(attempt) = begin(&world, &payment).await else { return };
     let is_late = matches!(does, Does::PaysAtTheLastMoment | Does::FailsAtTheLastMoment);
     world.fate.wait(if is_late { LAST_MOMENT_MILLIS } else { 500..=15_000 }).await;
-    let back = at_gateway(&world, &payment, &attempt, is_dollar, does);
+    let is_dollar = gateway == "stripe";
+    let back = at_gateway(&world, &payment, &attempt, gateway, does);
     let is_refused = matches!(does, Does::TriesAgain | Does::GoesBack);
     let was_open = back.is_some();
     if is_refused && is_dollar {
@@ -77,17 +78,21 @@ pub(super) async fn visit(world: Arc<World>, payment: String, is_dollar: bool) {
         come_back(&world, &back).await;
     }
     match does {
-        Does::TriesAgain => try_again(&world, &payment, &attempt, is_dollar).await,
+        Does::TriesAgain => try_again(&world, &payment, &attempt, gateway).await,
         Does::GoesBack => go_back(&world, &payment).await,
         _ => {}
     }
-    // A card session that was cancelled or has expired is never paid, and a wallet's money moves only when the server sends a
-    // capture.
+    // A card session that was cancelled or has expired is never paid, a wallet's money moves only when the server sends a
+    // capture, and the portal's page can be paid at any time.
     let has_failed = matches!(does, Does::CannotPay | Does::FailsAtTheLastMoment);
-    let may_be_late = if is_dollar { is_refused && was_open } else { is_refused || has_failed };
+    let may_be_late = match gateway {
+        "stripe" => is_refused && was_open,
+        "bkash" => is_refused || has_failed,
+        _ => true,
+    };
     if may_be_late && world.fate.strikes(Trouble::LateMoney, 4) {
         world.fate.wait(1_000..=400_000).await;
-        take_late(&world, &attempt, is_dollar);
+        take_late(&world, &attempt, gateway);
     }
 }
 
@@ -97,33 +102,37 @@ async fn begin(world: &World, payment: &str) -> Option<String> {
     if answer.status != StatusCode::OK {
         return None;
     }
-    text(&answer.json(), "redirectUrl").rsplit('/').next().map(str::to_owned)
+    text(&answer.json(), "redirectUrl").rsplit(['/', '=']).next().map(str::to_owned)
 }
 
-/// What the customer does there. Returns the address that the gateway sends the customer back to.
-fn at_gateway(world: &World, payment: &str, attempt: &str, is_dollar: bool, does: Does) -> Option<String> {
+/// What the customer does there. Returns how the gateway sends the customer back.
+fn at_gateway(world: &World, payment: &str, attempt: &str, gateway: &str, does: Does) -> Option<Back> {
     world.fate.note(format_args!("the customer of {payment} {does:?} {attempt}"));
-    let (bkash, stripe) = (&world.around.bkash, &world.around.stripe);
-    gateway_fakes::at(world.fate.now_seconds(), || match (is_dollar, does) {
-        (_, Does::Leaves) => None,
-        (false, Does::TriesAgain | Does::GoesBack | Does::CannotPay | Does::FailsAtTheLastMoment) => {
-            bkash.approve(attempt, bkash::POOR_WALLET)
-        }
-        (false, Does::Cancels) => bkash.cancel(attempt),
-        (false, _) => bkash.approve(attempt, bkash::WALLET),
-        (true, Does::TriesAgain | Does::GoesBack) => stripe.pay(attempt, stripe::SLOW_CARD),
-        (true, Does::Cancels) => Some(format!("{BASE_URL}/gateways/stripe/return/{payment}?outcome=cancel")),
-        (true, Does::CannotPay | Does::FailsAtTheLastMoment) => stripe.pay(attempt, stripe::DECLINED_CARD),
-        (true, _) => stripe.pay(attempt, stripe::CARD),
-    })
+    let (bkash, stripe, portal) = (&world.around.bkash, &world.around.stripe, &world.around.sslcommerz);
+    let has_no_money = matches!(does, Does::TriesAgain | Does::GoesBack | Does::CannotPay | Does::FailsAtTheLastMoment);
+    let url = gateway_fakes::at(world.fate.now_seconds(), || match (gateway, does) {
+        (_, Does::Leaves) => Err(None),
+        ("sslcommerz", Does::Cancels) => Err(portal.cancel(attempt)),
+        ("sslcommerz", _) => Err(if has_no_money { portal.fail(attempt) } else { portal.pay(attempt) }),
+        ("bkash", Does::Cancels) => Ok(bkash.cancel(attempt)),
+        ("bkash", _) => Ok(bkash.approve(attempt, if has_no_money { bkash::POOR_WALLET } else { bkash::WALLET })),
+        (_, Does::TriesAgain | Does::GoesBack) => Ok(stripe.pay(attempt, stripe::SLOW_CARD)),
+        (_, Does::Cancels) => Ok(Some(format!("{BASE_URL}/gateways/stripe/return/{payment}?outcome=cancel"))),
+        (_, _) => Ok(stripe.pay(attempt, if has_no_money { stripe::DECLINED_CARD } else { stripe::CARD })),
+    });
+    url.map_or_else(|back| back, |url| Some(Back { method: Method::GET, url: url?, form: <_>::default() }))
 }
 
 /// Returns to the server, now and then twice.
-async fn come_back(world: &World, back: &str) {
-    let path = back.strip_prefix(BASE_URL).unwrap_or(back);
+async fn come_back(world: &World, back: &Back) {
+    let path = back.url.strip_prefix(BASE_URL).unwrap_or(&back.url);
+    let ask = match back.method {
+        Method::GET => Ask::get(path),
+        _ => Ask::form(path, back.body()),
+    };
     let times = if world.fate.one_in(4) { 2 } else { 1 };
     for _ in 0..times {
-        if let Some(answer) = world.ask(Ask::get(path)).await
+        if let Some(answer) = world.ask(ask.clone()).await
             && answer.status != StatusCode::SEE_OTHER
         {
             world.violation(format!("a return to {path} is answered with {}", answer.status));
@@ -131,12 +140,12 @@ async fn come_back(world: &World, back: &str) {
     }
 }
 
-async fn try_again(world: &World, payment: &str, first: &str, is_dollar: bool) {
+async fn try_again(world: &World, payment: &str, first: &str, gateway: &str) {
     for _ in 0..PATIENCE {
         match begin(world, payment).await {
             Some(attempt) if attempt != first => {
                 world.fate.wait(500..=10_000).await;
-                if let Some(back) = at_gateway(world, payment, &attempt, is_dollar, Does::Pays) {
+                if let Some(back) = at_gateway(world, payment, &attempt, gateway, Does::Pays) {
                     come_back(world, &back).await;
                 }
                 return;
@@ -159,17 +168,10 @@ async fn go_back(world: &World, payment: &str) {
 }
 
 /// The gateway takes the money of an attempt after all.
-fn take_late(world: &World, attempt: &str, is_dollar: bool) {
-    let of = |entry: &gateway_fakes::Entry| entry.id == attempt && entry.taken == 0;
-    let is_open = match is_dollar {
-        true => world.around.stripe.books().iter().any(of),
-        false => world.around.bkash.books().iter().any(of),
-    };
-    if is_open {
+fn take_late(world: &World, attempt: &str, gateway: &str) {
+    let Some(fake) = world.around.fakes().into_iter().find(|fake| fake.name() == gateway) else { return };
+    if fake.books().iter().any(|entry| entry.id == attempt && entry.taken == 0) {
         world.fate.note(format_args!("the money of {attempt} arrives late"));
-        gateway_fakes::at(world.fate.now_seconds(), || match is_dollar {
-            true => world.around.stripe.take_late(attempt),
-            false => world.around.bkash.take_late(attempt),
-        });
+        gateway_fakes::at(world.fate.now_seconds(), || fake.take_late(attempt));
     }
 }

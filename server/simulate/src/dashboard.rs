@@ -20,7 +20,7 @@ pub(super) async fn work(world: Arc<World>) {
 
 fn act(world: &World) {
     let (fate, stripe) = (&world.fate, &world.around.stripe);
-    match fate.number(0..=3) {
+    match fate.number(0..=4) {
         0 => refund(world),
         1 => {
             if let Some(waits) = fate.choose(&WAITS) {
@@ -28,6 +28,11 @@ fn act(world: &World) {
             }
         }
         2 => {
+            let (portal, is_sent) = (&world.around.sslcommerz, !fate.one_in(4));
+            let ended = fate.choose(&portal.refunds()).is_some_and(|refund| portal.finish_refund(refund, is_sent));
+            fate.note(format_args!("a refund of the portal ends: {ended}, sent: {is_sent}"));
+        }
+        3 => {
             if let Some(refund) = fate.choose(&stripe.refunds()) {
                 fate.note(format_args!("the bank takes {refund}"));
                 stripe.succeed_refund(refund);

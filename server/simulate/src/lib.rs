@@ -1,4 +1,4 @@
-//! Whole servers in one thread: several of them on one database, with merchants, customers, an operator and both gateways.
+//! Whole servers in one thread: several of them on one database, with merchants, customers, an operator and the gateways.
 //!
 //! Time, randomness, disk and network are simulated, so a seed decides everything that happens, and a run with the same seed
 //! is the same run. Real are the HTTP server above its sockets, all use cases, rules and workers, the gateways' clients, the
@@ -9,7 +9,6 @@
 
 mod backups;
 mod bank;
-mod card_events;
 mod check;
 mod connection;
 mod coverage;
@@ -18,6 +17,7 @@ mod dashboard;
 mod database;
 mod endpoints;
 mod fate;
+mod gateway_notices;
 mod gateways;
 mod life;
 mod merchant;
@@ -214,7 +214,7 @@ async fn play(setup: Setup, http: reqwest::Client, reference: Arc<Reference>) ->
         let mut troubles = JoinSet::new();
         troubles.spawn(troubles::strike(Arc::clone(&world)));
         troubles.spawn(operator::work(Arc::clone(&world)));
-        troubles.spawn(card_events::bring(Arc::clone(&world)));
+        troubles.spawn(gateway_notices::bring(Arc::clone(&world)));
         troubles.spawn(dashboard::work(Arc::clone(&world)));
         troubles.spawn(bank::work(Arc::clone(&world)));
         troubles.spawn(payouts::work(Arc::clone(&world)));

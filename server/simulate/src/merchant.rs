@@ -143,17 +143,23 @@ impl Merchant {
 
     async fn create(self: &Arc<Self>, world: &Arc<World>, customers: &mut JoinSet<()>) {
         let nth = self.orders().len();
-        let (is_live, is_dollar) = (!world.fate.one_in(3), world.fate.one_in(2));
-        let minor = world.fate.number(100..=500_000);
+        let is_live = !world.fate.one_in(3);
+        let gateways = ["bkash", "bkash", "stripe", "stripe", "sslcommerz"];
+        let gateway = world.fate.choose(&gateways).copied().unwrap_or("stripe");
+        let minor = world.fate.number(1_000..=500_000);
         let number = format!("order-{}-{nth}", self.number);
-        let body = json!({"amount": amount(minor), "currency": if is_dollar { "USD" } else { "BDT" },
+        let mut body = json!({"amount": amount(minor), "currency": if gateway == "stripe" { "USD" } else { "BDT" },
             "merchantTransactionId": number, "success_url": "https://shop.example/paid",
-            "cancel_url": "https://shop.example/cart"});
+            "cancel_url": "https://shop.example/cart",
+            "customer": {"name": "Karim", "email": "karim@example.com", "phone": "01712345678"}});
+        if is_live {
+            body["ways"] = json!([gateway]);
+        }
         let order = Order { number, is_live, body, payment: None, rank: 0, refunds: Vec::new() };
         self.orders().push(order.clone());
         let Some(id) = self.send_order(world, nth, order).await else { return };
         if is_live {
-            customers.spawn(customer::visit(Arc::clone(world), id, is_dollar));
+            customers.spawn(customer::visit(Arc::clone(world), id, gateway));
         } else if !world.fate.one_in(4) {
             let action = world.fate.choose(&["success", "fail", "cancel"]).copied().unwrap_or("success");
             let simulate = Ask::post(format!("/api/v1/checkout/{id}/simulate"), json!({"action": action}));

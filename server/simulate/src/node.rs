@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gateway_fakes::{bkash, stripe};
+use gateway_fakes::{Entry, Fake, bkash, sslcommerz, stripe};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, StatusCode, client};
 use hyper_util::rt::TokioIo;
@@ -59,6 +59,7 @@ pub(super) struct Surroundings {
     pub(super) hosts: Hosts,
     pub(super) bkash: Arc<bkash::Bkash>,
     pub(super) stripe: Arc<stripe::Stripe>,
+    pub(super) sslcommerz: Arc<sslcommerz::SslCommerz>,
     /// Whether the gateways refuse the servers' keys.
     pub(super) is_closed: Arc<AtomicBool>,
     /// Builds requests to gateways. It reads the machine's certificates, so there is one.
@@ -73,6 +74,15 @@ impl Surroundings {
         self.fate.note(format_args!("the clock is {ahead} ms ahead and {off} ms off"));
         self.ahead.store(ahead, Ordering::Relaxed);
         *self.skew_millis.lock() = ahead.cast_signed() + off;
+    }
+
+    pub(super) fn fakes(&self) -> [&dyn Fake; 3] {
+        [&*self.bkash, &*self.stripe, &*self.sslcommerz]
+    }
+
+    /// The books of all gateways.
+    pub(super) fn books(&self) -> impl Iterator<Item = Entry> {
+        self.fakes().into_iter().flat_map(Fake::books)
     }
 
     pub(super) fn ahead(&self) -> u64 {
@@ -178,8 +188,7 @@ impl Node {
     }
 
     fn make(&self) -> Result<Process, Box<dyn std::error::Error + Send + Sync>> {
-        let Surroundings { fate, database, hosts, bkash, stripe, is_closed, http, reference, skew_millis, .. } =
-            &*self.around;
+        let Surroundings { fate, database, hosts, is_closed, http, reference, skew_millis, .. } = &*self.around;
         let (life, metrics) = (Arc::<Life>::default(), Metrics::new());
         let ambient: Arc<dyn Ambient> =
             Arc::new(ServerAmbient { fate: Arc::clone(fate), skew_millis: Arc::clone(skew_millis) });
@@ -193,8 +202,9 @@ impl Node {
         let transport = |name| -> Box<dyn Transport> {
             let (fate, life, is_closed) = (Arc::clone(fate), Arc::clone(&life), Arc::clone(is_closed));
             match name {
-                "stripe" => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(stripe) }),
-                _ => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(bkash) }),
+                "stripe" => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(&self.around.stripe) }),
+                "bkash" => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(&self.around.bkash) }),
+                _ => Box::new(ToGateway { fate, life, is_closed, program: Arc::clone(&self.around.sslcommerz) }),
             }
         };
         let (calls, tracker) = (&metrics.gateways, TaskTracker::new());
@@ -291,6 +301,9 @@ fn credentials() -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>
             "PAYMENTS_STRIPE_BASE_URL" => "https://stripe.example",
             "PAYMENTS_STRIPE_SECRET_KEY" => stripe::SECRET_KEY,
             "PAYMENTS_STRIPE_WEBHOOK_SECRET" => stripe::WEBHOOK_SECRET,
+            "PAYMENTS_SSLCOMMERZ_BASE_URL" => "https://sslcommerz.example",
+            "PAYMENTS_SSLCOMMERZ_STORE_ID" => sslcommerz::STORE_ID,
+            "PAYMENTS_SSLCOMMERZ_STORE_PASSWORD" => sslcommerz::STORE_PASSWORD,
             _ => return None,
         };
         Some(SecretString::from(value))

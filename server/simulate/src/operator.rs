@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use gateway_fakes::Entry;
 use payments_core::Environment;
 use payments_server::parts::{AdminReply, AdminRequest, KeyRow, ManualOutcome};
 use tokio::time::timeout;
@@ -51,11 +52,17 @@ async fn decide_review(world: &World) {
     if let Some(AdminReply::Reviews { reviews }) = administer(world, AdminRequest::ListReviews).await
         && let Some(row) = world.fate.choose(&reviews)
     {
-        let books = world.around.bkash.books().into_iter().chain(world.around.stripe.books());
-        let is_taken =
-            books.filter(|entry| entry.reference.contains(row.payment.as_str())).any(|entry| entry.taken > 0);
-        let outcome = if is_taken { ManualOutcome::Paid } else { ManualOutcome::Failed };
-        let outcome = row.raw_status.is_open().then_some(outcome);
+        let is_of =
+            |entry: &Entry| entry.reference.contains(row.payment.as_str()) || row.what.contains(&entry.reference);
+        let is_taken = world.around.books().filter(is_of).any(|entry| entry.taken > 0);
+        let is_of_refund = world.around.sslcommerz.refunds().iter().any(|refund| row.what.contains(refund));
+        let outcome = match is_taken {
+            // Only a refund that went nowhere is left to a person.
+            _ if is_of_refund => Some(ManualOutcome::NotRefunded),
+            true => Some(ManualOutcome::Paid),
+            false => Some(ManualOutcome::Failed),
+        };
+        let outcome = outcome.filter(|_| is_of_refund || row.raw_status.is_open());
         world.fate.note(format_args!("the operator decides {}: {outcome:?}", row.payment));
         let (payment, note, transaction) = (row.payment.to_string(), "looked into the books".to_owned(), None);
         let _ = administer(world, AdminRequest::ResolveReview { payment, note, outcome, transaction }).await;

@@ -97,9 +97,11 @@ pub(super) async fn long_night(world: &World) {
     world.nodes.iter().for_each(|node| node.kill());
     world.fate.wait(90_000_000..=110_000_000).await;
     world.around.stripe.forget_keys();
-    for attempt in world.around.bkash.books().into_iter().filter(|it| it.is_refused && it.taken == 0) {
-        world.fate.note(format_args!("the money of {} arrives in the night", attempt.id));
-        gateway_fakes::at(world.fate.now_seconds(), || world.around.bkash.take_late(&attempt.id));
+    for fake in world.around.fakes().into_iter().filter(|fake| fake.name() != "stripe") {
+        for attempt in fake.books().into_iter().filter(|it| it.is_refused && it.taken == 0) {
+            world.fate.note(format_args!("the money of {} arrives in the night", attempt.id));
+            gateway_fakes::at(world.fate.now_seconds(), || fake.take_late(&attempt.id));
+        }
     }
     world.around.is_closed.store(true, Ordering::Relaxed);
     mend(world);

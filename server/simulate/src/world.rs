@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gateway_fakes::{bkash::Bkash, stripe::Stripe};
+use gateway_fakes::{bkash::Bkash, sslcommerz::SslCommerz, stripe::Stripe};
 use http_body_util::Full;
 use hyper::{Method, Request, StatusCode};
 use parking_lot::Mutex;
@@ -85,7 +85,7 @@ pub(super) struct Ask {
 #[derive(Debug, Clone)]
 enum Body {
     Json(Value),
-    Form(&'static str),
+    Form(String),
 }
 
 impl Ask {
@@ -98,8 +98,8 @@ impl Ask {
     }
 
     /// A form of a page.
-    pub(super) fn form(path: impl Into<String>, form: &'static str) -> Self {
-        Self { method: Method::POST, body: Some(Body::Form(form)), ..Self::get(path) }
+    pub(super) fn form(path: impl Into<String>, form: impl Into<String>) -> Self {
+        Self { method: Method::POST, body: Some(Body::Form(form.into())), ..Self::get(path) }
     }
 
     pub(super) fn by(self, key: &Key) -> Self {
@@ -128,7 +128,7 @@ impl Ask {
         let (kind, body) = match &self.body {
             None => return request.body(Full::default()).ok(),
             Some(Body::Json(body)) => ("application/json", body.to_string()),
-            Some(Body::Form(form)) => ("application/x-www-form-urlencoded", (*form).to_owned()),
+            Some(Body::Form(form)) => ("application/x-www-form-urlencoded", form.clone()),
         };
         request = request.header("content-type", kind).header("content-length", body.len());
         request.body(Full::new(body.into())).ok()
@@ -147,11 +147,13 @@ impl World {
             hosts: Hosts::default(),
             bkash: Arc::new(Bkash::new()),
             stripe: Arc::new(Stripe::new()),
+            sslcommerz: Arc::new(SslCommerz::new()),
             is_closed: Arc::default(),
             http,
             reference,
         });
         around.stripe.keep_events();
+        around.sslcommerz.keep_notices();
         let nodes = (0..setup.servers).map(|name| Node::start(name, Arc::clone(&around))).collect::<Result<_, _>>()?;
         let (merchants, operations, violations) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
         let (dashboard_refunds, recorded_disputes) = (Mutex::default(), Mutex::default());

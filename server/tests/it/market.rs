@@ -65,9 +65,8 @@ pub(crate) fn order(more: &Value) -> Value {
 
 /// The request with which the browser goes back.
 pub(crate) fn return_by(http: &reqwest::Client, back: &Back) -> reqwest::RequestBuilder {
-    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(back.form.iter()).finish();
     match back.method.as_str() {
         "GET" => http.get(&back.url),
-        _ => http.post(&back.url).header("content-type", "application/x-www-form-urlencoded").body(body),
+        _ => http.post(&back.url).header("content-type", "application/x-www-form-urlencoded").body(back.body()),
     }
 }
