@@ -1,14 +1,20 @@
 """The choice among several ways to pay, and a payment by each of them, in a real browser."""
 
 import json
+import re
+import urllib.parse
 import urllib.request
 
 import pytest
-from conftest import Shop, constant, start
+from conftest import Shop, call, constant, start
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from test_checkout import css, text, wait
 
+STORE = {
+    "store_id": constant("sslcommerz/known.rs", "STORE_ID"),
+    "store_passwd": constant("sslcommerz/known.rs", "STORE_PASSWORD"),
+}
 # The buttons with which the gateways' customers pay.
 PAY = "#confirm, #pay"
 
@@ -20,9 +26,10 @@ def market(tmp_path_factory):
     shop = Shop(
         tmp_path_factory.mktemp("market") / "data",
         PAYMENTS_SSLCOMMERZ_BASE_URL=url,
-        PAYMENTS_SSLCOMMERZ_STORE_ID=constant("sslcommerz/known.rs", "STORE_ID"),
-        PAYMENTS_SSLCOMMERZ_STORE_PASSWORD=constant("sslcommerz/known.rs", "STORE_PASSWORD"),
+        PAYMENTS_SSLCOMMERZ_STORE_ID=STORE["store_id"],
+        PAYMENTS_SSLCOMMERZ_STORE_PASSWORD=STORE["store_passwd"],
     )
+    shop.portal = url
     yield shop
     shop.stop()
     process.kill()
@@ -50,8 +57,22 @@ def refund(market, payment, amount):
         return json.loads(answer.read())
 
 
+def statement(market):
+    """The statement of SSLCommerz by its books and its API, and what it will keep for refunds that it has accepted."""
+    rows = ["val_id,type,tran_id,amount,store_amount,currency,tran_date"]
+    taken = [entry for entry in call(f"{market.portal}/_control/books", {})[1] if entry["taken"]]
+    for entry in taken:
+        query = urllib.parse.urlencode({**STORE, "tran_id": entry["reference"], "format": "json"})
+        [row] = call(f"{market.portal}/validator/api/merchantTransIDvalidationAPI.php?{query}")[1]["element"]
+        row["type"], row["currency"] = "sale", "BDT"
+        rows.append(",".join(row[name] for name in rows[0].split(",")))
+    return rows, sum(entry["refundedMinor"] for entry in taken) // 100
+
+
 @pytest.mark.parametrize("script", [True, False])
-def test_a_customer_pays_by_each_way_and_gets_a_part_of_it_back(open_browser, market, script):
+def test_a_customer_pays_by_each_way_and_gets_a_part_of_it_back_and_the_books_close(
+    open_browser, market, tmp_path, script
+):
     browser = open_browser(script=script)
     for currency in ["BDT", "USD"]:
         for way in ways(market, currency):
@@ -70,7 +91,16 @@ def test_a_customer_pays_by_each_way_and_gets_a_part_of_it_back(open_browser, ma
             wait(browser, lambda: "/healthz?paid" in browser.current_url, f"the shop after {way}")
             assert market.status(payment, market.live_key) == "paid", way
             assert refund(market, payment, 250)["amountRefunded"] == 250, way
-    assert "differ" not in market.administer("settlements", "report")
+    file = tmp_path / "statement.csv"
+    rows, kept = statement(market)
+    file.write_text("\n".join(rows) + "\n")
+    imported = market.administer(
+        "settlements", "import", "--gateway", "sslcommerz", "--columns", "sslcommerz", str(file)
+    )
+    assert "matched" in imported and "differs" not in imported, imported
+    report = market.administer("settlements", "report")
+    assert re.search(rf"^sslcommerz BDT: .* = -{kept} owed now, as its account says$", report, re.MULTILINE), report
+    assert "but its account" not in report, report
 
 
 @pytest.mark.parametrize("language,dark", [("en-GB", False), ("bn-BD", True)])
