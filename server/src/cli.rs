@@ -36,7 +36,7 @@ pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub use operators::{AuditCommand, PlatformKeysCommand};
 pub use payouts::{PayoutArgs, PayoutsCommand, ReasonArgs};
 pub use serve::{LogFormat, ServeArgs};
-pub use settlements::{SettlementList, SettlementsCommand, StatementColumns};
+pub use settlements::{SettlementList, SettlementsCommand};
 use values::{address, one_of, time};
 
 /// A payments server: hosted checkout, refunds, signed webhooks. Without a command it runs `serve`.

@@ -2,11 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{
+    Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
 use payments_core::Timestamp;
 
 use super::values::{one_of, time};
-use crate::{domain::GatewayName, gateway::REGISTRY};
+use crate::{
+    domain::GatewayName,
+    gateway::{REGISTRY, StatementColumns},
+};
 
 #[derive(Debug, Subcommand)]
 pub enum SettlementsCommand {
@@ -20,8 +26,8 @@ pub enum SettlementsCommand {
         gateway: GatewayName,
         /// Whose columns the file has. Plain ones are id, kind (payment, refund, dispute, fee, other), reference, gross, fee,
         /// net, currency, date.
-        #[arg(long, env = "PAYMENTS_COLUMNS", default_value = "plain")]
-        columns: StatementColumns,
+        #[arg(long, env = "PAYMENTS_COLUMNS", default_value = "plain", value_parser = columns())]
+        columns: &'static StatementColumns,
         /// Name our payments and refunds without a row that are older than this many days.
         #[arg(long, env = "PAYMENTS_OLDER_THAN", default_value_t = 3, value_name = "DAYS")]
         older_than: u16,
@@ -57,12 +63,10 @@ pub enum SettlementsCommand {
     },
 }
 
-/// Whose columns a statement has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StatementColumns {
-    Plain,
-    Bkash,
-    Sslcommerz,
+/// Reads the name of columns.
+fn columns() -> impl clap::builder::TypedValueParser<Value = &'static StatementColumns> {
+    let names = StatementColumns::all().map(|it| it.name);
+    PossibleValuesParser::new(names).try_map(|name| StatementColumns::named(&name).ok_or("no statement has them"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -6,6 +6,7 @@
 
 mod declared;
 mod dialect;
+mod errors;
 mod refund;
 mod reply;
 mod token;
@@ -221,7 +222,10 @@ impl Gateway for Bkash {
         tracing::info!(payment = %payment.id, code = rejection.code, message = rejection.message, "bKash did not execute");
         let ended = match rejection.code.as_str() {
             CANCELLED => AttemptState::Cancelled,
-            code => AttemptState::Failed { why: Some(format!("{} ({code})", rejection.message)) },
+            code => AttemptState::Failed {
+                why: Some(format!("{} ({code})", rejection.message)),
+                code: Some(code.to_owned()),
+            },
         };
         let is_over = |at: Timestamp| self.ambient.now().as_millis() - at.as_millis() >= CALL_MILLIS;
         let is_used_up = self.dialect.execute_uses_up

@@ -35,8 +35,8 @@ pub struct AttemptRequest<'o> {
     /// What is known of the customer: from the payment, or typed at the checkout. The phone number is a Bangladeshi mobile
     /// number of eleven digits.
     pub customer: &'o Customer,
+    /// When the attempt ends there, as near to the session's end as the gateway allows.
     pub expires_at: Timestamp,
-    pub now: Timestamp,
 }
 
 /// The state of a gateway attempt, as the gateway itself reports it.
@@ -54,13 +54,15 @@ pub enum AttemptState {
     Failed {
         /// The gateway's reason, in its words.
         why: Option<String>,
+        /// The gateway's code for it.
+        code: Option<String>,
     },
     /// The customer or this server cancelled the attempt, and nobody paid.
     Cancelled,
-    /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
-    Discrepancy { what: String, transaction: Option<String> },
     /// The attempt ended by itself, and nobody paid.
     Expired,
+    /// The gateway reports money that contradicts the payment: a discrepancy, for manual review.
+    Discrepancy { what: String, transaction: Option<String> },
 }
 
 /// What a gateway says of money that it took.

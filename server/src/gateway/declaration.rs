@@ -12,7 +12,8 @@ use super::{
     error::GatewaySetupError,
     reference::ReferenceForm,
     returns::Returns,
-    settings::{Setting, SettingError, Settings},
+    settings::{Setting, SettingError, SettingKind, Settings},
+    statement_columns::StatementColumns,
 };
 use crate::{ambient::Ambient, domain::GatewayName, store::Store};
 
@@ -28,12 +29,20 @@ pub struct Declaration {
     pub ways: &'static [Way],
     /// The form of our references there.
     pub reference: ReferenceForm,
+    /// How many seconds an attempt can be paid there: the least and the most that we can ask for.
+    pub session_seconds: [u32; 2],
     /// Who sends refunds, unless its settings say otherwise.
     pub refunds: RefundWay,
+    /// How many refunds of one payment it makes, if it has a limit. A person sends those beyond it.
+    pub most_refunds: Option<usize>,
     /// Whether its calls need a token that only servers may request, because it grants few.
     pub needs_token: bool,
     /// The lists that the server reads again and again.
     pub lists: &'static [GatewayList],
+    /// The columns of its statements, if a person downloads them.
+    pub statement: Option<&'static StatementColumns>,
+    /// Its words and codes for what went wrong.
+    pub errors: &'static [ErrorWords],
     /// What a customer's return says.
     pub returns: Returns,
     /// The largest notice that it sends; `None` if it sends none.
@@ -45,9 +54,17 @@ pub struct Declaration {
     pub setup: &'static str,
     /// Checks what a single setting cannot tell.
     pub check: fn(&Settings) -> Result<(), SettingError>,
-    /// Whether its settings move real money, such as `live`, `test mode` or `at http://127.0.0.1:9`.
-    pub mode: fn(&Settings) -> String,
+    /// What its settings do at its live address, such as `live` or `test mode`.
+    pub mode: fn(&Settings) -> &'static str,
     pub make: fn(Parts) -> Result<Box<dyn Gateway>, GatewaySetupError>,
+}
+
+/// Codes of a gateway that mean the same to a customer and a merchant.
+#[derive(Debug)]
+pub struct ErrorWords {
+    pub codes: &'static [&'static str],
+    /// A sentence.
+    pub meaning: Words,
 }
 
 /// A way to pay at a gateway.
@@ -125,6 +142,24 @@ impl Declaration {
     /// The currencies of its ways, each once.
     pub fn currencies(&self) -> Vec<Currency> {
         each_once(self.ways.iter().flat_map(|way| way.limits.iter().map(|(currency, _)| *currency)))
+    }
+
+    /// What a code of its errors means.
+    pub fn meaning(&self, code: &str) -> Option<Words> {
+        self.errors.iter().find(|it| it.codes.contains(&code)).map(|it| it.meaning)
+    }
+
+    /// Whether its settings move real money, such as `live`, `test mode` or `at http://127.0.0.1:9`.
+    pub fn mode_of(&self, settings: &Settings) -> String {
+        let url = self.settings.iter().find_map(|setting| match setting.kind {
+            SettingKind::Url { live } => Some((settings.text(setting.key), live(settings))),
+            _ => None,
+        });
+        match url {
+            Some((url, live)) if url != live && url.contains("sandbox") => format!("{}'s sandbox at {url}", self.title),
+            Some((url, live)) if url != live => format!("at {url}"),
+            _ => (self.mode)(settings).to_owned(),
+        }
     }
 }
 

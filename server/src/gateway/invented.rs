@@ -96,7 +96,7 @@ impl Invented {
                 ),
                 transaction: transaction.clone(),
             },
-            ("declined", _) => AttemptState::Failed { why: order.why.clone() },
+            ("declined", _) => AttemptState::Failed { why: None, code: order.why.clone() },
             ("closed", _) => AttemptState::Cancelled,
             _ => return Err(self.client.unanswered("the order has no known state")),
         })

@@ -25,6 +25,7 @@ mod returns;
 mod sandbox;
 mod settings;
 mod sslcommerz;
+mod statement_columns;
 mod stripe;
 
 use std::{sync::Arc, time::Duration};
@@ -62,6 +63,7 @@ pub use probe::{Probe, probe};
 pub use proxy::GatewayProxy;
 pub use returns::{Hint, Return};
 pub use settings::{Credentials, variable};
+pub use statement_columns::StatementColumns;
 
 /// All gateways that a server can have, in the order in which customers see them.
 pub static REGISTRY: &[&Declaration] = &[
@@ -85,6 +87,11 @@ pub fn declared(name: &str) -> Option<&'static Declaration> {
 /// Whether a word names a way to pay at a gateway of the registry.
 pub fn is_way(word: &str) -> bool {
     REGISTRY.iter().any(|it| it.ways.iter().any(|way| way.is_named(word)))
+}
+
+/// What a code of a gateway's errors means.
+pub fn meaning(gateway: GatewayName, code: &str) -> Option<Words> {
+    declared(gateway.as_str())?.meaning(code)
 }
 
 /// A gateway's name in messages to people.

@@ -86,7 +86,7 @@ impl Credentials {
         let mode = |(declared, settings): (&Declaration, &Settings)| {
             let currencies = declared.currencies();
             let currencies: Vec<_> = currencies.iter().map(Currency::code).collect();
-            format!("{} for {}: {}", declared.title, currencies.join(" and "), (declared.mode)(settings))
+            format!("{} for {}: {}", declared.title, currencies.join(" and "), declared.mode_of(settings))
         };
         self.configured().map(mode).collect()
     }

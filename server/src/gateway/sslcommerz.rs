@@ -5,6 +5,7 @@
 //! ask. The credentials are in the addresses of its calls, so no log has an address.
 
 mod declared;
+mod errors;
 mod hash;
 mod refund;
 mod row;

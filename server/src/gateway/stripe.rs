@@ -7,6 +7,7 @@ mod balance;
 mod declared;
 mod dispute;
 mod error;
+mod errors;
 mod event;
 mod list;
 mod payout;
@@ -46,9 +47,6 @@ use super::{
 use crate::domain::{GatewayAttempt, GatewayDispute, GatewayRefund};
 
 const VERSION: &str = "2025-03-31.basil";
-/// A Stripe session expires between half an hour and a day after its creation.
-const MIN_SESSION_SECONDS: u64 = 31 * 60;
-const MAX_SESSION_SECONDS: u64 = 24 * 60 * 60 - 60;
 /// How many event ids are remembered to detect duplicates.
 const REMEMBERED_EVENTS: usize = 10_000;
 
@@ -147,7 +145,10 @@ impl Stripe {
                 Ok(match intent.status.as_str() {
                     "requires_payment_method" | "canceled" => {
                         let error = intent.last_payment_error.as_ref();
-                        AttemptState::Failed { why: error.and_then(|error| error.message.clone()) }
+                        AttemptState::Failed {
+                            why: error.and_then(|error| error.message.clone()),
+                            code: error.map(|error| error.reason().to_owned()),
+                        }
                     }
                     _ => AttemptState::Pending,
                 })
@@ -200,9 +201,6 @@ impl Gateway for Stripe {
 
     async fn begin(&self, request: &AttemptRequest<'_>) -> Result<BeginOutcome, GatewayError> {
         let payment = request.payment;
-        let now = request.now.as_unix_seconds();
-        let expires_at =
-            request.expires_at.as_unix_seconds().clamp(now + MIN_SESSION_SECONDS, now + MAX_SESSION_SECONDS);
         let name =
             payment.description.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(request.merchant_name);
         // Stripe limits a product's name to 250 characters.
@@ -213,7 +211,7 @@ impl Gateway for Stripe {
             ("metadata[payment_id]", payment.id.as_str()),
             // Charges and lists of refunds then name the payment too.
             ("payment_intent_data[metadata][payment_id]", payment.id.as_str()),
-            ("expires_at", &expires_at.to_string()),
+            ("expires_at", &request.expires_at.as_unix_seconds().to_string()),
             ("line_items[0][quantity]", "1"),
             ("line_items[0][price_data][currency]", &payment.currency.code().to_ascii_lowercase()),
             ("line_items[0][price_data][unit_amount]", &payment.amount.as_minor().to_string()),

@@ -49,10 +49,10 @@ fn search(directory: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn the_service_the_routes_the_rules_and_the_store_name_no_gateway() {
+fn the_service_the_routes_the_commands_and_the_store_name_no_gateway() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    for directory in ["src/service", "src/http", "src/delivery", "store/src"] {
+    for directory in ["src/service", "src/http", "src/delivery", "src/commands", "store/src"] {
         search(&root.join(directory), &mut found);
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -99,4 +99,24 @@ fn a_customer_chooses_by_the_name_of_a_way_or_by_its_kind() {
 
 const fn way(name: &'static str, method: PaymentMethod) -> Way {
     Way { name, method, title: ["", ""], hint: ["", ""], limits: &[], asks: &[] }
+}
+
+#[test]
+fn each_code_of_a_gateway_has_one_meaning_in_both_languages_and_its_statement_has_its_name() {
+    for declared in REGISTRY {
+        let codes: Vec<_> = declared.errors.iter().flat_map(|it| it.codes).collect();
+        assert_eq!(declaration::each_once(&codes).len(), codes.len(), "{}", declared.name);
+        for code in codes {
+            let [english, bangla] = declared.meaning(code).unwrap();
+            assert!(english.is_ascii() && english.ends_with('.'), "{english}");
+            assert!(
+                bangla.contains(|char| ('\u{980}'..='\u{9ff}').contains(&char)) && bangla.ends_with('।'),
+                "{bangla}"
+            );
+        }
+        assert!(!declared.errors.is_empty() && declared.meaning("a code of next year").is_none());
+        assert!(declared.statement.is_none_or(|columns| columns.name == declared.name.as_str()));
+        let [least, most] = declared.session_seconds;
+        assert!(least <= most && most > 0);
+    }
 }

@@ -34,7 +34,7 @@ use super::{
     theme,
 };
 use crate::{
-    gateway::CustomerField,
+    gateway::{self, CustomerField},
     service::{CheckoutView, Receipt, Service, ServiceError},
 };
 
@@ -68,6 +68,8 @@ struct Page<'p> {
 struct Shown {
     status: StatusCode,
     error: Option<Text>,
+    /// What the gateway's code means.
+    why: Option<Text>,
     typed: Typed,
 }
 
@@ -100,8 +102,11 @@ impl<'p> Page<'p> {
             RawStatus::Refunded => View::Refunded,
             RawStatus::Processing => View::Processing,
             RawStatus::Pending if !session.is_simulated && !session.is_expired => {
-                let error = shown.error.or(Some(words::TRY_AGAIN));
-                return self.render(&checkout, View::Choice, Shown { error, ..shown });
+                let (error, why) = match shown.error {
+                    None => (Some(words::TRY_AGAIN), checkout.why),
+                    error => (error, shown.why),
+                };
+                return self.render(&checkout, View::Choice, Shown { error, why, ..shown });
             }
             _ if session.is_expired => View::Unpaid(words::EXPIRED),
             _ if session.is_simulated => View::Simulator,
@@ -139,12 +144,16 @@ impl<'p> Page<'p> {
                 match outcome {
                     Err(ServiceError::Invalid(invalid)) => {
                         let typed = typed(field("paymentMethod"), given, &invalid);
-                        return self.show(Shown { status: StatusCode::BAD_REQUEST, error: None, typed }).await;
+                        return self.show(Shown { status: StatusCode::BAD_REQUEST, typed, ..Shown::default() }).await;
                     }
                     outcome => outcome,
                 }
             }
             _ => return self.show(Shown::default()).await,
+        };
+        let why = match &outcome {
+            Err(ServiceError::Rejected(it)) => gateway::meaning(it.gateway, &it.code),
+            _ => None,
         };
         let (status, error) = match outcome {
             Ok(()) => return Ok(see_other(&format!("{}&go", self.here()))),
@@ -156,7 +165,7 @@ impl<'p> Page<'p> {
             Err(ServiceError::Gateway(_)) => (StatusCode::SERVICE_UNAVAILABLE, Some(words::NO_ANSWER)),
             Err(error) => return Err(error.into()),
         };
-        self.show(Shown { status, error, typed: Typed::default() }).await
+        self.show(Shown { status, error, why, typed: Typed::default() }).await
     }
 
     async fn simulate(&self, outcome: SimulateOutcome) -> Result<(), ServiceError> {

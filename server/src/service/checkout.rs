@@ -25,6 +25,8 @@ pub struct CheckoutView {
     /// How many seconds are left to pay; `None` if the session has expired.
     pub seconds_left: Option<i64>,
     pub receipt: Option<Receipt>,
+    /// Why the last attempt failed, if the payment failed or waits for another one.
+    pub why: Option<Words>,
     /// The shop's URL for the returning customer. It depends on the payment's status.
     pub return_url: String,
     /// The gateway's page, while the payment is processing.
@@ -78,6 +80,12 @@ impl Service {
         let has_expired = self.expired(&session, now).is_some();
         let is_processing = session.payment.raw_status == RawStatus::Processing && session.expires_at > now;
         let return_url = session.return_url();
+        let has_failed = match session.payment.raw_status {
+            RawStatus::Pending => !has_expired,
+            ref status => *status == RawStatus::Failed,
+        };
+        let failed = session.last_attempt().filter(|_| has_failed);
+        let why = failed.and_then(|it| gateway::meaning(it.gateway, it.failure_code.as_deref()?));
         let paid_at = session.attempt.as_ref().map(|attempt| attempt.gateway);
         let attempt = session.attempt.filter(|_| is_processing);
         let millis_left = session.expires_at.as_millis() - now.as_millis();
@@ -127,7 +135,7 @@ impl Service {
             unknown: UnknownFields::default(),
         };
         let customer_url = attempt.map(|attempt| attempt.customer_url);
-        Ok(CheckoutView { session, ways, brand, order, seconds_left, receipt, return_url, customer_url })
+        Ok(CheckoutView { session, ways, brand, order, seconds_left, receipt, why, return_url, customer_url })
     }
 
     /// Whether the shop has an endpoint that gets this payment's `payment.completed`.

@@ -150,8 +150,12 @@ impl Service {
         next.check_at = None;
         if let Some(attempt) = &mut next.attempt {
             attempt.heard(true, now);
-            if let AttemptState::Failed { why } = state {
-                attempt.failure.clone_from(why);
+            if let AttemptState::Failed { why, code } = state {
+                let meaning = code.as_ref().and_then(|code| gateway::meaning(attempt.gateway, code));
+                let words = [why.as_deref(), meaning.map(|[english, _]| english)];
+                let words = words.into_iter().flatten().collect::<Vec<_>>().join(". ");
+                attempt.failure = Some(words).filter(|words| !words.is_empty());
+                attempt.failure_code.clone_from(code);
             }
             if let AttemptState::Paid(receipt) = state {
                 attempt.transaction = Some(receipt.transaction.clone());

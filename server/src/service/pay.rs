@@ -128,6 +128,7 @@ impl Service {
         let now = self.ambient.now();
         let invoice = gateway.declared().reference.make(&payment.id, &*self.ambient);
         let (base_url, name) = (&self.settings.base_url, gateway.declared().name);
+        let [least, most] = gateway.declared().session_seconds;
         let customer = known_customer(payment, pay);
         let missing = way.asks.iter().filter(|ask| ask.is_required && ask.field.of(&customer).is_none());
         let mut invalid = Invalid::default();
@@ -146,8 +147,7 @@ impl Service {
             merchant_name,
             return_url: &format!("{base_url}/gateways/{name}/return/{}", payment.id),
             customer: &customer,
-            expires_at: session.expires_at,
-            now,
+            expires_at: session.expires_at.clamp(now.plus_seconds(least), now.plus_seconds(most)),
         };
         match gateway.begin(&order).await? {
             BeginOutcome::Simulated(outcome) => {
@@ -171,6 +171,7 @@ impl Service {
                     capture_sent_at: None,
                     transaction: None,
                     failure: None,
+                    failure_code: None,
                     paid_url: pay.redirect_url.clone(),
                     silent_since: None,
                 };

@@ -50,7 +50,7 @@ impl Service {
             let way = session.attempt.as_ref().and_then(|attempt| self.gateways.refund_way(attempt.gateway));
             // A payment without an attempt was paid by hand, or is a test payment.
             let is_manual = match way {
-                Some(way) => way == RefundWay::Manual,
+                Some(way) => way == RefundWay::Manual || self.has_most_refunds(&session),
                 None if session.attempt.is_none() => true,
                 None => return Err(ServiceError::NoGateway(session.payment.currency)),
             };
@@ -135,6 +135,12 @@ impl Service {
             self.finish_refund(id, &refund, true, request).await
         })
         .await
+    }
+
+    /// Whether a payment's gateway makes no more refunds of it.
+    fn has_most_refunds(&self, session: &Session) -> bool {
+        let made = session.payment.refunds.iter().filter(|it| it.is_by_gateway() && it.stands()).count();
+        self.refunder(session).and_then(|it| it.declared().most_refunds).is_some_and(|most| made >= most)
     }
 
     /// How far a refund of a payment may overdraw the merchant's balance, if the operator limits that.

@@ -1,6 +1,5 @@
 //! `payments-server settlements`: imports gateways' statements, and compares them with the books.
 
-mod columns;
 mod statement;
 
 use std::{
@@ -18,8 +17,9 @@ use super::{
     operations,
 };
 use crate::{
-    cli::{Admin, CommandError, SettlementList, SettlementsCommand, StatementColumns},
+    cli::{Admin, CommandError, SettlementList, SettlementsCommand},
     domain::{GatewayName, RowKind, SettledRow, StatementRow},
+    gateway::StatementColumns,
     log::terminal::{Output, cell},
     service::{AdminReply, AdminRequest, MAX_ROWS, SettlementReply, SettlementRequest, WaitingRow},
 };
@@ -45,7 +45,7 @@ struct Work {
 
 /// Where rows come from.
 enum Source {
-    File(PathBuf, StatementColumns),
+    File(PathBuf, &'static StatementColumns),
     Gateway,
 }
 
@@ -97,7 +97,7 @@ impl Work {
         for is_check in [true, false] {
             let (mut seen, hasher) = (HashMap::new(), RandomState::new());
             let mut file = match source {
-                Source::File(path, columns) => Some(Statement::open(path, *columns)?),
+                Source::File(path, columns) => Some(Statement::open(path, columns)?),
                 Source::Gateway => None,
             };
             let mut after = None;

@@ -9,10 +9,10 @@ use std::{
 use csv::{ErrorKind, StringRecord, Trim};
 use payments_core::{Amount, Currency, Day, text::is_one_line};
 
-use super::columns::Columns;
 use crate::{
-    cli::{CommandError, StatementColumns},
+    cli::CommandError,
     domain::{RowKind, StatementRow},
+    gateway::StatementColumns,
 };
 
 /// Maximum length of a row's id, and of a reference.
@@ -22,7 +22,7 @@ const MAX_ID_BYTES: usize = 100;
 pub(super) struct Statement {
     path: PathBuf,
     reader: csv::Reader<File>,
-    columns: &'static Columns,
+    columns: &'static StatementColumns,
     header: StringRecord,
     places: Places,
 }
@@ -41,7 +41,7 @@ struct Places {
 
 impl Places {
     /// The positions in a header, or the name of a column that it lacks.
-    fn in_header(columns: &Columns, header: &StringRecord) -> Result<Self, &'static str> {
+    fn in_header(columns: &StatementColumns, header: &StringRecord) -> Result<Self, &'static str> {
         let find = |names: &[&str]| header.iter().position(|cell| names.iter().any(|name| plain(name) == plain(cell)));
         let need = |names: &'static [&'static str]| find(names).ok_or(names.first().copied().unwrap_or_default());
         let places = Self {
@@ -68,7 +68,7 @@ impl Places {
 }
 
 impl Statement {
-    pub(super) fn open(path: &Path, columns: StatementColumns) -> Result<Self, CommandError> {
+    pub(super) fn open(path: &Path, columns: &'static StatementColumns) -> Result<Self, CommandError> {
         let named = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
         let mut file = File::open(path).map_err(|error| named(&error))?;
         let mut begin = Vec::new();
@@ -80,16 +80,15 @@ impl Statement {
         file.seek(SeekFrom::Start(skipped)).map_err(|error| named(&error))?;
         let mut reader = csv::ReaderBuilder::new().trim(Trim::All).from_reader(file);
         let header = reader.headers().map_err(|error| named(&csv_error(&error)))?.clone();
-        let places = Places::in_header(Columns::of(columns), &header).map_err(|missing| {
-            let others = [StatementColumns::Plain, StatementColumns::Bkash, StatementColumns::Sslcommerz];
-            let other = others.into_iter().find(|it| Places::in_header(Columns::of(*it), &header).is_ok());
+        let places = Places::in_header(columns, &header).map_err(|missing| {
+            let other = StatementColumns::all().find(|it| Places::in_header(it, &header).is_ok());
             let advice = other.map_or_else(
                 || format!("it has {}", header.iter().collect::<Vec<_>>().join(", ")),
-                |it| format!("its columns are those of --columns {}", Columns::of(it).title),
+                |it| format!("its columns are those of --columns {}", it.name),
             );
             named(&format_args!("the file has no column {missing:?}; {advice}"))
         })?;
-        Ok(Self { path: path.to_owned(), reader, columns: Columns::of(columns), header, places })
+        Ok(Self { path: path.to_owned(), reader, columns, header, places })
     }
 
     /// At most `at_most` rows; none at the end.

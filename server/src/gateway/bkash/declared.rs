@@ -5,15 +5,17 @@ use payments_core::{Amount, Currency, PaymentMethod};
 use super::{
     Bkash,
     dialect::{Dialect, V1, V2},
+    errors::ERRORS,
 };
 use crate::{
-    domain::GatewayName,
+    domain::{GatewayName, RowKind},
     gateway::{
         contract::RefundWay,
         declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
         settings::{Setting, SettingError, SettingKind, Settings},
+        statement_columns::StatementColumns,
     },
 };
 
@@ -41,9 +43,14 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         }],
     }],
     reference: ReferenceForm::WithPayment,
+    // A `paymentID` lives so long; nothing asks for less.
+    session_seconds: [24 * 60 * 60; 2],
     refunds: RefundWay::Manual,
+    most_refunds: Some(10),
     needs_token: true,
     lists: &[],
+    statement: Some(&STATEMENT),
+    errors: ERRORS,
     returns: Returns {
         outcome: "status",
         words: &[("success", Hint::Approved), ("failure", Hint::CouldNotPay), ("cancel", Hint::Cancelled)],
@@ -62,7 +69,7 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     ],
     setup: "set all of them, or none",
     check,
-    mode,
+    mode: |_| "live",
     make: |parts| Ok(Box::new(Bkash::new(parts))),
 };
 
@@ -82,10 +89,30 @@ fn check(settings: &Settings) -> Result<(), SettingError> {
     Err(SettingError { key: "base_url", what })
 }
 
-fn mode(settings: &Settings) -> String {
-    match settings.text("base_url") {
-        url if url == live(settings) => "live".to_owned(),
-        url if url.contains("sandbox") => format!("bKash's sandbox at {url}"),
-        url => format!("at {url}"),
-    }
-}
+/// By the names of bKash's API, and those of its portal.
+static STATEMENT: StatementColumns = StatementColumns {
+    name: "bkash",
+    id: &["trxID", "Transaction ID"],
+    kind: &["transactionType", "Type"],
+    kinds: &[
+        ("payment", RowKind::Payment),
+        ("bkash tokenized checkout via api", RowKind::Payment),
+        ("refund", RowKind::Refund),
+        ("reversal", RowKind::Refund),
+        ("chargeback", RowKind::Dispute),
+        ("charge", RowKind::Fee),
+        ("fee", RowKind::Fee),
+    ],
+    other_kind: Some(RowKind::Other),
+    references: &[
+        &["merchantInvoiceNumber", "Merchant Invoice", "Reference"],
+        &["originalTrxID", "Original Transaction ID"],
+        &["trxID", "Transaction ID"],
+    ],
+    gross: &["amount", "Transaction Amount"],
+    fee: Some(&["serviceFee", "Charge", "Fee"]),
+    net: Some(&["creditedAmount", "Net Amount"]),
+    currency: Some(&["currency"]),
+    date: &["completedTime", "Transaction Date", "Date"],
+    takes_without_sign: true,
+};

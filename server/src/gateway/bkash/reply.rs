@@ -99,7 +99,7 @@ impl Reply {
             Some("Completed") => self.completed(payment, attempt),
             Some("Initiated") if self.verification_status.as_deref() == Some("Complete") => AttemptState::Approved,
             Some("Initiated") => AttemptState::Open,
-            Some("Failed" | "Declined") => AttemptState::Failed { why: None },
+            Some("Failed" | "Declined") => AttemptState::Failed { why: None, code: None },
             Some("Cancelled") => AttemptState::Cancelled,
             Some("Expired") => AttemptState::Expired,
             _ => AttemptState::Pending,

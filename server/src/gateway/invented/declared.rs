@@ -8,10 +8,10 @@ use crate::{
     domain::GatewayName,
     gateway::{
         contract::RefundWay,
-        declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, ErrorWords, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
-        settings::{Setting, SettingError, SettingKind, Settings},
+        settings::{Setting, SettingError, SettingKind},
     },
 };
 
@@ -35,9 +35,15 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         }],
     }],
     reference: ReferenceForm::Of { alphabet: b"0123456789", chars: 20 },
+    session_seconds: [60, 7 * 24 * 60 * 60],
     refunds: RefundWay::Gateway,
+    most_refunds: Some(2),
     needs_token: false,
     lists: &[],
+    statement: None,
+    errors: &[ErrorWords {
+        codes: &["empty"], meaning: ["There was nothing in the envelope.", "খামে কিছু ছিল না।"]
+    }],
     returns: Returns {
         outcome: "end",
         words: &[("paid", Hint::Approved), ("left", Hint::Cancelled)],
@@ -56,14 +62,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         0..16 => Err(SettingError { key: "notice_key", what: "must have at least 16 characters" }),
         _ => Ok(()),
     },
-    mode,
+    mode: |settings| if settings.text("account") == "trial" { "a trial account" } else { "live" },
     make: |parts| Ok(Box::new(Invented::new(parts))),
 };
-
-fn mode(settings: &Settings) -> String {
-    match (settings.text("base_url"), settings.text("account")) {
-        (LIVE, "trial") => "a trial account".to_owned(),
-        (LIVE, _) => "live".to_owned(),
-        (url, _) => format!("at {url}"),
-    }
-}

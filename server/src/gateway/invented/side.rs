@@ -99,6 +99,13 @@ impl Side {
         (order["state"], order["transaction"]) = ("taken".into(), "envelope-1".into());
     }
 
+    /// The envelope is empty.
+    pub(super) fn decline(&self, reference: &str) {
+        let mut books = self.0.lock();
+        let order = books.order(reference);
+        (order["state"], order["why"]) = ("declined".into(), "empty".into());
+    }
+
     /// A refund ends.
     pub(super) fn end_refund(&self, nth: usize, state: &str) {
         let mut books = self.0.lock();

@@ -193,6 +193,45 @@ async fn a_customer_who_returns_without_having_paid_leaves_the_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_customer_and_the_merchant_read_what_the_gateway_s_code_means() {
+    let world = World::new();
+    let id = world.create(Money::dollars(30)).await.id;
+    let body = json!({"paymentMethod": "coin", "customerEmail": "karim@example.com"});
+    let page = world.pay(&id, &body).await.unwrap();
+    let order = page.rsplit('/').next().unwrap();
+    assert_eq!(world.service.checkout_view(id.as_str()).await.unwrap().why, None);
+    world.side.decline(order);
+    world.notify("order", order).await;
+    assert_eq!(world.payment(&id).await.raw_status.as_str(), "pending");
+    let [english, bangla] = world.service.checkout_view(id.as_str()).await.unwrap().why.unwrap();
+    assert_eq!((english, bangla), ("There was nothing in the envelope.", "খামে কিছু ছিল না।"));
+    let timeline = world.service.timeline(&world.caller, id.as_str()).await.unwrap();
+    let words = format!("Coinpost says that this attempt failed: {english}");
+    assert!(timeline.items.iter().any(|entry| entry.description == words), "{timeline:?}");
+    // The next attempt has not failed.
+    let page = world.pay(&id, &body).await.unwrap();
+    assert_eq!(world.service.checkout_view(id.as_str()).await.unwrap().why, None);
+    let order = page.rsplit('/').next().unwrap();
+    world.side.take(order);
+    world.notify("order", order).await;
+    assert_eq!(world.service.checkout_view(id.as_str()).await.unwrap().why, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_sends_the_refunds_beyond_the_most_that_the_gateway_makes() {
+    let world = World::new();
+    let (id, _) = world.paid().await;
+    for key in ["a", "b", "c"] {
+        world.refund(&id, 5, key).await.unwrap();
+    }
+    let refunds = world.payment(&id).await.refunds;
+    let by_hand: Vec<_> = refunds.iter().map(|it| it.requires_manual_settlement).collect();
+    assert_eq!(by_hand, [false, false, true]);
+    let sent = world.side.calls().into_iter().filter(|call| call == "POST /refunds").count();
+    assert_eq!(sent, DECLARED.most_refunds.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn refunds_of_parts_are_accepted_and_end_later_by_a_notice_or_by_a_question() {
     use RefundStatus::{Failed, Pending, Succeeded};
     let world = World::new();

@@ -2,15 +2,16 @@
 
 use payments_core::{Amount, Currency, PaymentMethod};
 
-use super::SslCommerz;
+use super::{SslCommerz, errors::ERRORS};
 use crate::{
-    domain::GatewayName,
+    domain::{GatewayName, RowKind},
     gateway::{
         contract::RefundWay,
         declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
-        settings::{Setting, SettingKind, Settings},
+        settings::{Setting, SettingKind},
+        statement_columns::StatementColumns,
     },
 };
 
@@ -52,9 +53,14 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         alphabet: b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
         chars: 30,
     },
+    // Nobody documents how long a page can be paid; the server asks for a day after it gave a session up.
+    session_seconds: [0, u32::MAX],
     refunds: RefundWay::Gateway,
+    most_refunds: None,
     needs_token: false,
     lists: &[],
+    statement: Some(&STATEMENT),
+    errors: ERRORS,
     returns: Returns {
         outcome: "status",
         words: &[("VALID", Hint::Approved), ("FAILED", Hint::CouldNotPay), ("CANCELLED", Hint::Cancelled)],
@@ -70,14 +76,29 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     ],
     setup: "set store_id and store_password, which SSLCommerz sends by e-mail. The latter is not the panel's password",
     check: |_| Ok(()),
-    mode,
+    mode: |_| "live",
     make: |parts| Ok(Box::new(SslCommerz::new(parts))),
 };
 
-fn mode(settings: &Settings) -> String {
-    match settings.text("base_url") {
-        LIVE => "live".to_owned(),
-        url if url.contains("sandbox") => format!("SSLCommerz's sandbox at {url}"),
-        url => format!("at {url}"),
-    }
-}
+/// By the names of SSLCommerz's API.
+static STATEMENT: StatementColumns = StatementColumns {
+    name: "sslcommerz",
+    id: &["val_id", "settlement_id"],
+    kind: &["type", "transaction type"],
+    kinds: &[
+        ("sale", RowKind::Payment),
+        ("payment", RowKind::Payment),
+        ("refund", RowKind::Refund),
+        ("chargeback", RowKind::Dispute),
+        ("charge", RowKind::Fee),
+        ("fee", RowKind::Fee),
+    ],
+    other_kind: Some(RowKind::Other),
+    references: &[&["tran_id"], &["bank_tran_id"]],
+    gross: &["amount"],
+    fee: None,
+    net: Some(&["store_amount"]),
+    currency: Some(&["currency"]),
+    date: &["tran_date", "settlement_date", "date"],
+    takes_without_sign: true,
+};

@@ -152,7 +152,7 @@ pub(super) fn unpaid(rows: &[Row]) -> AttemptState {
         Some(_) if is_any(&["PENDING"]) => AttemptState::Open,
         Some(last) if is_any(&["FAILED", "EXPIRED", "UNATTEMPTED"]) => {
             let why = if last.error.is_empty() { &last.status } else { &last.error };
-            AttemptState::Failed { why: Some(super::session::cut(why, 200)) }
+            AttemptState::Failed { why: Some(super::session::cut(why, 200)), code: Some(last.status.clone()) }
         }
         Some(_) => AttemptState::Cancelled,
     }

@@ -115,7 +115,6 @@ mod tests {
             return_url: "https://pay.example/return/x/gateways/sslcommerz/return/pay_1",
             customer: &customer,
             expires_at: payment.created_at,
-            now: payment.created_at,
         };
         let form = gateway.form(&request).unwrap();
         let field = |name: &str| &*form.iter().find(|(it, _)| *it == name).unwrap().1;

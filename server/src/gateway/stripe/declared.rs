@@ -2,7 +2,7 @@
 
 use payments_core::{Amount, Currency, PaymentMethod};
 
-use super::Stripe;
+use super::{Stripe, errors::ERRORS};
 use crate::{
     domain::GatewayName,
     gateway::{
@@ -31,9 +31,14 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         asks: &[],
     }],
     reference: ReferenceForm::WithPayment,
+    // Half an hour to a day, with a minute for the way there.
+    session_seconds: [31 * 60, 24 * 60 * 60 - 60],
     refunds: RefundWay::Gateway,
+    most_refunds: None,
     needs_token: false,
     lists: &[GatewayList::Refunds, GatewayList::Disputes, GatewayList::Costs],
+    statement: None,
+    errors: ERRORS,
     returns: Returns {
         outcome: "outcome",
         words: &[("success", Hint::Approved), ("cancel", Hint::Cancelled)],
@@ -50,7 +55,7 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     setup: "set secret_key and webhook_secret. Stripe's dashboard shows the latter, whsec_…, for an endpoint at the base URL and \
             /gateways/stripe/webhook",
     check,
-    mode,
+    mode: |settings| if settings.text("secret_key").contains("_test_") { "test mode" } else { "live" },
     make: |parts| Ok(Box::new(Stripe::new(parts)?)),
 };
 
@@ -68,13 +73,5 @@ fn check(settings: &Settings) -> Result<(), SettingError> {
         () if !settings.begins("secret_key", &["sk_", "rk_"]) => wrong("secret_key", NOT_A_SECRET_KEY),
         () if !settings.begins("webhook_secret", &["whsec_"]) => wrong("webhook_secret", NOT_A_WEBHOOK_SECRET),
         () => Ok(()),
-    }
-}
-
-fn mode(settings: &Settings) -> String {
-    match (settings.text("base_url"), settings.text("secret_key").contains("_test_")) {
-        (LIVE, true) => "test mode".to_owned(),
-        (LIVE, false) => "live".to_owned(),
-        (url, _) => format!("at {url}"),
     }
 }

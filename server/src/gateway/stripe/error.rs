@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 
+use super::DECLARED;
 use crate::gateway::answer::Names;
 
 /// The codes of a charge that Stripe does not refund. Other codes are unknown, or are about the account, its keys or the
@@ -21,6 +22,8 @@ pub(super) struct StripeError {
     #[serde(rename = "type")]
     kind: String,
     code: Option<String>,
+    /// The bank's reason, if a bank declined.
+    decline_code: Option<String>,
     pub(super) message: Option<String>,
     param: Option<String>,
 }
@@ -28,6 +31,11 @@ pub(super) struct StripeError {
 impl StripeError {
     pub(super) fn code(&self) -> &str {
         self.code.as_deref().unwrap_or(&self.kind)
+    }
+
+    /// The bank's reason, if this server knows what it means, or else the code.
+    pub(super) fn reason(&self) -> &str {
+        self.decline_code.as_deref().filter(|reason| DECLARED.meaning(reason).is_some()).unwrap_or(self.code())
     }
 }
 
@@ -48,6 +56,20 @@ impl Names for StripeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bank_s_known_reason_comes_before_the_code() {
+        for (error, reason) in [
+            (
+                r#"{"type":"card_error","code":"card_declined","decline_code":"insufficient_funds"}"#,
+                "insufficient_funds",
+            ),
+            (r#"{"type":"card_error","code":"card_declined","decline_code":"of_next_year"}"#, "card_declined"),
+            (r#"{"type":"card_error"}"#, "card_error"),
+        ] {
+            assert_eq!(serde_json::from_str::<StripeError>(error).unwrap().reason(), reason);
+        }
+    }
 
     #[test]
     fn only_an_error_about_the_charge_refuses_its_refund() {

@@ -34,9 +34,12 @@ pub struct GatewayAttempt {
     pub capture_sent_at: Option<Timestamp>,
     /// The gateway's id of the transaction, once the payment is paid.
     pub transaction: Option<String>,
-    /// Why it failed, in the gateway's words.
+    /// Why it failed, in the gateway's words, and what its code means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// The gateway's code for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_code: Option<String>,
     /// Where the customer goes after paying, instead of the payment's success URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_url: Option<String>,

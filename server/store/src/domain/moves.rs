@@ -53,8 +53,7 @@ impl Session {
 
     fn cause_since(&self, before: &Self, kind: &TimelineKind, title: impl Fn(GatewayName) -> &'static str) -> String {
         let was_decided = before.needs_manual_review() && !self.needs_manual_review();
-        let last_ended = self.ended_attempts.last().map(|ended| &ended.attempt);
-        let Some(attempt) = self.attempt.as_ref().or(last_ended) else {
+        let Some(attempt) = self.last_attempt() else {
             return match kind {
                 TimelineKind::Expired => "The session ended, and nobody had paid.".to_owned(),
                 _ if self.payment.is_simulated => "The outcome was simulated.".to_owned(),

@@ -32,6 +32,7 @@ pub fn attempt(invoice: &str) -> GatewayAttempt {
         capture_sent_at: None,
         transaction: None,
         failure: None,
+        failure_code: None,
         paid_url: None,
         silent_since: None,
     }

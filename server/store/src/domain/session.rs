@@ -97,6 +97,11 @@ impl Session {
         (self.payment.raw_status.is_open() && self.attempt.is_none()).then_some(self.expires_at)
     }
 
+    /// The present attempt, or else the last one that ended.
+    pub fn last_attempt(&self) -> Option<&GatewayAttempt> {
+        self.attempt.as_ref().or(self.ended_attempts.last().map(|ended| &ended.attempt))
+    }
+
     /// Why an open session ends when it expires without a gateway attempt: the last attempt failed, or there was none.
     pub fn cause_of_end(&self) -> Cause {
         if self.ended_attempts.is_empty() { Cause::SessionEnded } else { Cause::GatewayFailed }

@@ -124,6 +124,7 @@ fn attempt(session: &Session) -> GatewayAttempt {
         capture_sent_at: None,
         transaction: None,
         failure: None,
+        failure_code: None,
         paid_url: None,
         silent_since: None,
     }

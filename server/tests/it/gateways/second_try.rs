@@ -58,7 +58,8 @@ async fn a_customer_with_an_empty_wallet_pays_at_the_second_try() {
         let capture = ["sent_to_gateway", "capture_requested"];
         assert_eq!(moves, [&["created"], &capture[..], &["attempt_failed"], &capture[..], &["completed"]].concat());
         let failed = items.iter().find(|item| item["kind"] == "attempt_failed").unwrap();
-        assert_eq!(failed["description"], "bKash says that this attempt failed: Insufficient Balance (2023)");
+        let words = "Insufficient Balance (2023). There was not enough money in the account.";
+        assert_eq!(failed["description"], format!("bKash says that this attempt failed: {words}"));
     }
 }
 

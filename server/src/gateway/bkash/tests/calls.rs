@@ -19,15 +19,13 @@ use crate::{
 /// An attempt of a payment of 100 taka.
 pub(super) async fn begun(world: &World, adapter: &Bkash, invoice: &str) -> (Payment, GatewayAttempt) {
     let payment = new_session().payment;
-    let now = world.clock.now();
     let request = AttemptRequest {
         payment: &payment,
         invoice,
         merchant_name: "Rahim",
         return_url: "https://pay.example/back",
         customer: &Customer::default(),
-        expires_at: now.plus_seconds(600),
-        now,
+        expires_at: world.clock.now().plus_seconds(600),
     };
     let BeginOutcome::SendTo { external_id, .. } = adapter.begin(&request).await.unwrap() else { panic!() };
     (payment, GatewayAttempt { external_id, ..new_attempt(invoice) })
@@ -35,7 +33,7 @@ pub(super) async fn begun(world: &World, adapter: &Bkash, invoice: &str) -> (Pay
 
 fn failed(outcome: &CaptureOutcome) -> Option<&str> {
     match outcome {
-        CaptureOutcome::Rejected { ended: AttemptState::Failed { why }, .. } => why.as_deref(),
+        CaptureOutcome::Rejected { ended: AttemptState::Failed { why, .. }, .. } => why.as_deref(),
         _ => None,
     }
 }

@@ -96,7 +96,8 @@ fn the_first_of_several_paid_transactions_pays_and_a_person_sends_the_others_bac
 
 #[test]
 fn each_status_without_money_is_open_failed_cancelled_or_not_decided() {
-    let failed = |why: &str| AttemptState::Failed { why: Some(why.to_owned()) };
+    let declined = |why: &str, code: &str| AttemptState::Failed { why: Some(why.into()), code: Some(code.into()) };
+    let failed = |word: &str| declined(word, word);
     for (words, expected) in [
         (&[][..], AttemptState::Open),
         (&["PENDING"], AttemptState::Open),
@@ -113,6 +114,6 @@ fn each_status_without_money_is_open_failed_cancelled_or_not_decided() {
         let rows: Vec<_> = words.iter().map(|word| row(json!({"status": word}))).collect();
         assert_eq!(unpaid(&rows), expected, "{words:?}");
     }
-    let declined = row(json!({"status": "FAILED", "error": "Declined by the bank"}));
-    assert_eq!(unpaid(&[declined]), failed("Declined by the bank"));
+    let row = row(json!({"status": "FAILED", "error": "Declined by the bank"}));
+    assert_eq!(unpaid(&[row]), declined("Declined by the bank", "FAILED"));
 }
