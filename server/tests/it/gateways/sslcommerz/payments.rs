@@ -66,7 +66,18 @@ async fn a_customer_who_failed_or_cancelled_pays_at_the_next_try() {
     shop.live.becomes(&id, "pending").await;
     let timeline = shop.live.request(Method::GET, &format!("/payments/{id}/timeline")).send().await.unwrap();
     let timeline = timeline.text().await.unwrap();
-    assert!(timeline.contains("SSLCommerz says that this attempt failed: Declined by the bank"), "{timeline}");
+    assert!(
+        timeline.contains("SSLCommerz says that this attempt failed: Declined by the bank. The card"),
+        "{timeline}"
+    );
+    for (language, words) in [
+        ("en", "You can try again. The card, the bank or the wallet did not make the payment."),
+        ("bn", "কার্ড, ব্যাংক বা ওয়ালেট পেমেন্টটি করেনি।"),
+    ] {
+        let page = shop.live.server.keyless(Method::GET, &format!("/checkout/{id}?lang={language}"));
+        let page = page.send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(words), "{page}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
