@@ -55,9 +55,9 @@ pub use payments_core::{
     PayoutStatus, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect, Refund, RefundId, RefundSource,
     RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SetDestination, SetPayoutSchedule,
     SignatureScheme, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation, Statement, Status, Subscription,
-    Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId,
-    TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint,
-    WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
+    SummaryLine, SummaryTopic, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind, Timestamp,
+    Transaction, TransactionId, TransactionKind, TransactionPage, UnknownFields, UpdateWebhook, Verdict, Volume,
+    Wallet, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl, WorkspaceProfile,
 };
 pub use payouts::Payouts;
 pub use raw_request::RawRequest;

@@ -224,6 +224,12 @@ impl Request<PaymentPage<Payment>> {
         self.query("customerPhone", number.into())
     }
 
+    /// Only payments with this text, whole, as their id, the gateway's transaction id, the merchant's reference, or the
+    /// customer's e-mail address or phone number. The first of these that any payment has counts alone.
+    pub fn search(self, text: impl Into<String>) -> Self {
+        self.query("search", text.into())
+    }
+
     /// Only payments after this one in the list, which are older. Pass the `next` of an earlier part.
     pub fn after(self, payment: &PaymentId) -> Self {
         self.query("after", payment.to_string())

@@ -53,6 +53,7 @@ pub fn create(params: CreatePayment, new: NewPayment) -> Decision {
         is_simulated: new.environment == Environment::Test,
         description: params.description,
         line_items: params.line_items,
+        gateway_transaction_id: None,
         ways: params.ways,
         checkout_url: new.checkout_url,
         platform_fee_amount: fee,

@@ -142,7 +142,7 @@ pub use sandbox::{AdvanceSandbox, Advanced};
 pub use short_word::OtherWord;
 pub use simulate_payment::{SimulatePayment, SimulatedEvent};
 pub use status::{RawStatus, Status};
-pub use timeline::{Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind};
+pub use timeline::{SummaryLine, SummaryTopic, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent, TimelineKind};
 pub use timestamp::{Timestamp, TimestampError};
 pub use transaction::{Transaction, TransactionKind, TransactionPage, TransactionQuery};
 pub use transition::{Cause, Refusal, transition};

@@ -51,6 +51,8 @@ aliased_resource! {
             (mirrored: name as "customerName", email as "customerEmail", phone as "customerPhone"),
         /// The payment method, once known.
         payment_method: Option<PaymentMethod> = "paymentMethod",
+        /// The gateway's id of the transaction that paid it, such as the TrxID that bKash shows the customer.
+        gateway_transaction_id: Option<String> = "gatewayTransactionId" (omitted if None),
         /// The merchant's metadata, byte for byte.
         metadata: Metadata = "metadata",
         /// Where to send the customer after a successful payment.

@@ -112,11 +112,14 @@ pub struct PaymentQuery {
     pub customer_email: Option<String>,
     /// Only payments whose customer has this phone number, in any of its forms.
     pub customer_phone: Option<String>,
+    /// Only payments with this id, gateway's transaction id, reference, e-mail address or phone number: those of the first of
+    /// these that any payment has.
+    pub search: Option<String>,
 }
 
 impl PaymentQuery {
     /// Parses the query parameters `page`, `limit`, `after`, `status`, `currency`, `createdAfter`, `createdBefore`,
-    /// `merchantTransactionId`, `customerEmail` and `customerPhone`. `parameter` returns a parameter's value.
+    /// `merchantTransactionId`, `customerEmail`, `customerPhone` and `search`. `parameter` returns a parameter's value.
     ///
     /// # Errors
     /// One sentence per invalid parameter.
@@ -143,11 +146,10 @@ impl PaymentQuery {
             }
             text => Some(text),
         };
-        let (merchant_transaction_id, customer_email, customer_phone) =
-            (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"));
+        let (merchant_transaction_id, customer_email, customer_phone, search) =
+            (text("merchantTransactionId"), text("customerEmail"), text("customerPhone"), text("search"));
         let customer_email = customer_email.map(plus_in_address);
-        // New payments store this form. Older ones may have any text.
-        let customer_phone = customer_phone.map(plus_before_country).map(|text| phone_number(&text).unwrap_or(text));
+        let customer_phone = customer_phone.map(phone_of);
         let asked = Self {
             page,
             after,
@@ -158,6 +160,7 @@ impl PaymentQuery {
             merchant_transaction_id,
             customer_email,
             customer_phone,
+            search,
         };
         if page.page() > 1 && !asked.is_page() {
             let error = "cannot be combined with after or with filters other than status; go on with after";
@@ -174,6 +177,22 @@ impl PaymentQuery {
         Some(Self { merchant_transaction_id: Some(reference.replace(' ', "+")), ..self.clone() })
     }
 
+    /// The queries that a search stands for, each with a filter in its place: by reference, then by e-mail address or phone
+    /// number. Without a search there is none.
+    #[must_use]
+    pub fn searches(&self) -> Vec<Self> {
+        let Some(search) = &self.search else { return Vec::new() };
+        let (base, text) = (Self { search: None, ..self.clone() }, search.trim());
+        let by_reference = |text: &str| Self { merchant_transaction_id: Some(text.to_owned()), ..base.clone() };
+        let mut found = vec![by_reference(text)];
+        found.extend(found[0].with_plus_in_reference());
+        found.push(match text.contains('@') {
+            true => Self { customer_email: Some(plus_in_address(text.to_owned())), ..base },
+            false => Self { customer_phone: Some(phone_of(search.clone())), ..base },
+        });
+        found
+    }
+
     /// Whether the query asks for a numbered page: of all payments, or of those with one status.
     #[must_use]
     pub const fn is_page(&self) -> bool {
@@ -184,7 +203,14 @@ impl PaymentQuery {
             && self.merchant_transaction_id.is_none()
             && self.customer_email.is_none()
             && self.customer_phone.is_none()
+            && self.search.is_none()
     }
+}
+
+/// A phone number in the form that new payments store. Older ones may have any text.
+fn phone_of(text: String) -> String {
+    let text = plus_before_country(text);
+    phone_number(&text).unwrap_or(text)
 }
 
 /// Turns spaces in an e-mail address back into `+`. An address has no spaces: they were `+` before the query was decoded.
@@ -223,6 +249,7 @@ mod tests {
             ("merchantTransactionId", "A-17"),
             ("customerEmail", "a@shop.example"),
             ("customerPhone", "+8801712345678"),
+            ("search", "A-17"),
         ] {
             assert!(!parsed(&[filter, ("page", "1")]).unwrap().is_page());
             let errors = parsed(&[filter, ("page", "2")]).err().unwrap().into_sentences();
@@ -251,6 +278,30 @@ mod tests {
     }
 
     #[test]
+    fn a_search_is_one_by_reference_and_one_by_address_or_phone_number() {
+        for (text, expected) in [
+            ("A-17", ["ref A-17", "phone A-17"].as_slice()),
+            (" 8801712345678", &["ref 8801712345678", "phone +8801712345678"]),
+            ("01712 345678", &["ref 01712 345678", "ref 01712+345678", "phone 01712 345678"]),
+            (
+                "asha shop@example.com",
+                &["ref asha shop@example.com", "ref asha+shop@example.com", "mail asha+shop@example.com"],
+            ),
+        ] {
+            let query = parsed(&[("search", text), ("currency", "BDT"), ("limit", "7")]).unwrap();
+            let words = |it: PaymentQuery| {
+                assert_eq!((it.page.limit(), it.currency, it.search), (7, Some(Currency::Bdt), None));
+                let found =
+                    [("ref", it.merchant_transaction_id), ("mail", it.customer_email), ("phone", it.customer_phone)];
+                let found = found.into_iter().filter_map(|(name, text)| Some(format!("{name} {}", text?)));
+                found.collect::<Vec<_>>().join(", ")
+            };
+            assert_eq!(query.searches().into_iter().map(words).collect::<Vec<_>>(), expected, "{text}");
+        }
+        assert!(PaymentQuery::default().searches().is_empty());
+    }
+
+    #[test]
     fn each_invalid_parameter_is_named() {
         let wrong = [
             ("limit", "101"),
@@ -262,6 +313,7 @@ mod tests {
             ("merchantTransactionId", ""),
             ("customerEmail", " "),
             ("customerPhone", ""),
+            ("search", " "),
         ];
         let fields = parsed(&wrong).err().unwrap().fields();
         let named: Vec<_> = fields.iter().map(|error| error.field.as_str()).collect();

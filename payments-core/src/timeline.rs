@@ -59,6 +59,37 @@ aliased_resource! {
         items: Vec<TimelineEntry> = "items",
         /// Whether there are more deliveries than the entries show: they show the oldest 200.
         has_more_deliveries: bool = "hasMoreDeliveries",
+        /// The payment in words that a shopkeeper understands; `None` from a server that does not write them.
+        summary: Option<Vec<SummaryLine>> = "summary" (omitted if None),
+    }
+}
+
+open_enum! {
+    /// What a line of a payment's summary is about.
+    pub enum SummaryTopic {
+        /// What the customer did.
+        Customer = "customer",
+        /// What the gateway said, and what that means.
+        Gateway = "gateway",
+        /// Refunds and disputes.
+        Money = "money",
+        /// What was sent to the shop's server, and what it answered.
+        Shop = "shop",
+        /// What to do now.
+        Next = "next",
+    }
+}
+
+aliased_resource! {
+    /// A sentence of a payment's summary, in two languages.
+    #[derive(Debug)]
+    pub struct SummaryLine {
+        /// What it is about.
+        topic: SummaryTopic = "topic",
+        /// In English.
+        en: String = "en",
+        /// In Bangla.
+        bn: String = "bn",
     }
 }
 

@@ -26,6 +26,23 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
   // The server's sentence says why.
   const WITH_REASON = ["attempt_failed", "gateway_error", "refund_refused", "refund_failed", "refund_settled", "disputed", "dispute_closed", "review_requested"];
 
+  // What the lines of the server's summary are about.
+  const TOPICS = {
+    customer: t("The customer"),
+    gateway: t("The gateway"),
+    money: t("Refunds and disputes"),
+    shop: t("Your server"),
+  };
+  const said = (line) => h("p", {}, isEnglish ? line.en : line.bn);
+
+  /** What happened in a shopkeeper's words, after what to do now. */
+  const story = (lines) => [
+    lines.filter(({ topic }) => topic === "next").map((line) => h("div", { class: "todo" }, h("p", { class: "small" }, t("What to do now")), said(line))),
+    facts(Object.entries(TOPICS).map(([topic, name]) => {
+      const about = lines.filter((line) => line.topic === topic);
+      return about.length > 0 && [name, about.map(said)];
+    }))];
+
   // How payments end without money.
   const UNPAID = ["failed", "cancelled", "expired"];
 
@@ -96,6 +113,8 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
     show(t("Payment"),
       h("div", { class: "card" },
         h("p", { class: "figure" }, money(payment.amount, payment.currency), " ", badge(payment.status)),
+        h("div", { id: "story" }, story(timeline.summary))),
+      h("div", { class: "card" },
         facts([
           [t("Payment"), code(payment.id)],
           [t("Your reference"), data(payment.merchantTransactionId)],
@@ -105,6 +124,7 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
           !UNPAID.includes(payment.status) && [t("Net"), money(payment.netAmount, payment.currency)],
           [t("Raw status"), code(payment.rawStatus)],
           payment.paid_at && [t("Paid by"), data(payment.paymentMethod)],
+          payment.gatewayTransactionId && [t("Transaction id"), code(payment.gatewayTransactionId)],
           payment.appId && [t("App"), code(payment.appId)],
           [t("Customer"), data([name, email, phone].filter(Boolean).join(", "))],
           [t("Created"), when(payment.createdAt)],

@@ -2,7 +2,7 @@
 "use strict";
 window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, choice, table, pager, steps, money, badge, when, SANDBOX_KEY }) => {
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];
-  const FILTERS = ["order", "customer", "currency", "from", "until"];
+  const FILTERS = ["search", "currency", "from", "until"];
 
   /** The beginning of a day that the browser's calendar shows, some days later. */
   const day = (text, later = 0) => {
@@ -17,10 +17,8 @@ window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, 
   const parameters = (query) => {
     const found = new URLSearchParams({ limit: "20" });
     const add = (name, value) => value && found.set(name, value);
-    const customer = query.get("customer") ?? "";
     add("status", query.get("status"));
-    add("merchantTransactionId", query.get("order"));
-    add(customer.includes("@") ? "customerEmail" : "customerPhone", customer);
+    add("search", query.get("search"));
     add("currency", query.get("currency"));
     add("createdAfter", query.get("from") && day(query.get("from")));
     add("createdBefore", query.get("until") && day(query.get("until"), 1));
@@ -32,31 +30,38 @@ window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, 
 
   return async (query) => {
     const { value: page } = await ask("GET", "/payments?" + parameters(query));
+    // A search that finds one payment opens it. The way back leads to the list before the search.
+    if (query.get("search") && !query.get("after") && page.items.length === 1 && !page.hasMore) {
+      location.replace("#/payments/" + encodeURIComponent(page.items[0].id));
+      return;
+    }
     const status = query.get("status") ?? "";
     const typed = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
     const isFiltered = Boolean(status || FILTERS.some((name) => typed[name]));
+    const usesFilters = Boolean(status || FILTERS.some((name) => name !== "search" && typed[name]));
     const to = (changes) => {
       const next = Object.entries({ status, ...typed, ...changes }).filter(([, value]) => value);
       location.hash = "#/payments?" + new URLSearchParams(next);
     };
     const value = (name) => ({ name, value: typed[name] });
+    const trimmed = (values) => to(Object.fromEntries(Object.entries(values).map(([name, text]) => [name, text.trim()])));
     show(t("Payments"),
-      folded(t("Find payments"), isFiltered,
+      form(h("div", { class: "row" },
+        h("div", { class: "wide" }, field(t("Order number, phone, e-mail or transaction id"), { ...value("search"), type: "search", autocomplete: "off", spellcheck: "false" })),
+        h("button", { type: "submit", class: "go" }, t("Find"))), trimmed, { role: "search", class: "card" }),
+      folded(t("Filters"), usesFilters,
         form([
           h("div", { class: "row" },
-            h("div", {}, field(t("Order number"), value("order"))),
-            h("div", {}, field(t("Customer's e-mail or phone"), { ...value("customer"), autocomplete: "off" })),
             h("div", {}, field(t("From"), { ...value("from"), type: "date" })),
             h("div", {}, field(t("Until"), { ...value("until"), type: "date" })),
             choice(t("Currency"), "currency", [["", t("All")], ["BDT", "BDT"], ["USD", "USD"]], typed.currency),
             choice(t("Status"), "status", [["", t("All")], ...STATUSES.map((status) => [status, word(status)])], status, (status) => to({ status }))),
           h("div", { class: "actions between" },
             h("div", { class: "row" },
-              h("button", { type: "submit", class: "go" }, t("Find")),
+              h("button", { type: "submit", class: "go" }, t("Apply")),
               h("a", { class: "button", href: "#/payments" }, t("Show all"))),
             SANDBOX_KEY && key() === SANDBOX_KEY && h("a", { class: "button", href: "#/simulator" }, t("Create a demo payment"))),
-        ], (values) => to(Object.fromEntries(Object.entries(values).map(([name, text]) => [name, text.trim()]))),
-        { "aria-label": t("Find payments"), novalidate: true })),
+        ], trimmed, { "aria-label": t("Filters"), novalidate: true })),
       table(t("Payments"), [t("Amount"), t("Status"), t("Order number"), t("Customer"), t("Description"), t("Payment"), t("Created")], page.items.map((payment) => h("tr", {},
         h("td", { class: "amount" }, money(payment.amount, payment.currency)),
         h("td", {}, badge(payment.status)),

@@ -31,7 +31,7 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
     let (verdict, handling) = match route.access {
         Access::Keyed(needed, handle) => match authenticate(&server, &head).await {
             Ok((caller, service)) => {
-                if found.template != REQUEST_LOG {
+                if found.template != REQUEST_LOG && !is_consoles_read(&head) {
                     logged_for = Some((Arc::clone(&caller), Arc::clone(&service)));
                 }
                 request.service = service;
@@ -120,6 +120,11 @@ fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome
         StatusCode::TOO_MANY_REQUESTS => service.request_log.note_throttled(&caller.scope, describe()),
         _ => service.request_log.note(&caller.scope, status.as_u16(), describe),
     }
+}
+
+/// Whether the console says that it reads for its pages. What it writes is logged as anybody's request.
+fn is_consoles_read(head: &Head) -> bool {
+    head.parts.method == Method::GET && head.parts.headers.contains_key("x-console")
 }
 
 /// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of

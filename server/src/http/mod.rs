@@ -47,6 +47,7 @@ mod server;
 mod shared_windows;
 mod statement;
 mod static_files;
+mod summary;
 mod theme;
 mod transactions;
 mod unsent;

@@ -20,11 +20,11 @@ use warp::{http::StatusCode, reply::Response};
 use self::{
     document::{document, notice},
     fields::{Field, Typed, asked},
-    format::{host_of, known_phone, money},
+    format::{host_of, known_phone},
 };
 pub(super) use self::{
     document::{error_page, no_such_path},
-    format::{digits, minute, moment, signed, zone},
+    format::{digits, minute, moment, money, signed, zone},
 };
 use super::{
     assets,

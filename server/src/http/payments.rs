@@ -9,8 +9,9 @@ use super::{
     idempotent::{Lookup, idempotent},
     reply,
     request::Request,
+    summary::summary,
 };
-use crate::service::Caller;
+use crate::{gateway, service::Caller};
 
 pub(super) async fn create(caller: Caller, request: Request) -> reply::Outcome {
     let service = Arc::clone(request.service());
@@ -22,7 +23,9 @@ pub(super) async fn create(caller: Caller, request: Request) -> reply::Outcome {
 }
 
 pub(super) async fn timeline(caller: Caller, request: Request) -> reply::Outcome {
-    reply::ok(&request.service().timeline(&caller, request.id()).await?)
+    let (mut timeline, told) = request.service().timeline(&caller, request.id()).await?;
+    timeline.summary = Some(summary(&told, |attempt| gateway::title(attempt.gateway)));
+    reply::ok(&timeline)
 }
 
 pub(super) async fn retrieve(caller: Caller, request: Request) -> reply::Outcome {

@@ -7,10 +7,13 @@ use serde::Deserialize;
 
 use super::{Caller, Result, Service, ServiceError, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
+use crate::gateway::REGISTRY;
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
 /// How many payments a request examines at most, even if few match its filter.
 const MAX_EXAMINED: usize = 1000;
+/// How many payments with one name at a gateway a search examines.
+const MAX_NAMED: usize = 100;
 /// How many of the examined payments are in memory at a time.
 const AT_A_TIME: usize = 100;
 
@@ -87,6 +90,7 @@ impl Service {
                 let Page { items, total, page, limit, .. } = found;
                 PaymentPage::numbered(items, total, page, limit)
             }
+            false if query.search.is_some() => self.search_payments(caller, query).await?,
             false => self.part_of_payments(caller, query).await?,
         };
         if let Some(fits) = fitting(found.items.iter().map(|payment| payment.0.len())) {
@@ -94,6 +98,42 @@ impl Service {
             found.has_more = Some(true);
             found.next = found.items.last().map(facts).transpose()?.map(|facts| facts.id);
         }
+        Ok(found)
+    }
+
+    /// The payments that a text names: by id or gateway's transaction; else those of the first filter that finds any.
+    async fn search_payments(&self, caller: &Caller, query: &PaymentQuery) -> Result<PaymentPage<PaymentJson>> {
+        let mut page = PaymentPage::part(Vec::new(), query.page.limit(), false, query.after.clone());
+        if query.after.is_none() {
+            let filters = Filters::of(query, caller);
+            for id in self.payments_named(query.search.as_deref().unwrap_or_default().trim()).await? {
+                if let Some(json) = self.store.payment_json(&caller.scope, &id).await?
+                    && filters.include(&json)?
+                {
+                    page.items.push(json);
+                }
+            }
+        }
+        for narrowed in query.searches() {
+            if !page.items.is_empty() || page.has_more == Some(true) {
+                break;
+            }
+            page = self.part_of_payments(caller, &narrowed).await?;
+        }
+        Ok(page)
+    }
+
+    /// The payments of any scope that have this id or this name at a gateway, newest first.
+    async fn payments_named(&self, name: &str) -> Result<Vec<PaymentId>> {
+        if let Ok(id) = name.parse::<PaymentId>() {
+            return Ok(vec![id]);
+        }
+        let mut found = Vec::new();
+        for gateway in REGISTRY {
+            found.extend(self.store.payments_of_transaction(gateway.name, name).await?);
+        }
+        found.sort_by_key(|id| std::cmp::Reverse(id.created_at()));
+        found.truncate(MAX_NAMED);
         Ok(found)
     }
 

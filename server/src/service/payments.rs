@@ -117,6 +117,9 @@ impl Records<'_> {
     ) -> Result<PaymentWrite> {
         let Decision { payment, booking, event } = decision;
         let mut session = Session { payment, ..next };
+        if session.payment.paid_at.is_some() {
+            session.payment.gateway_transaction_id = session.attempt.as_ref().and_then(|it| it.transaction.clone());
+        }
         session.record_change(before, gateway::title);
         session.keep_asking();
         self.write(session, booking, event, data)

@@ -15,8 +15,8 @@ use crate::{
 const MAX_DELIVERIES: usize = 200;
 
 impl Service {
-    /// What happened to a payment, oldest first.
-    pub async fn timeline(&self, caller: &Caller, id: &str) -> Result<Timeline> {
+    /// What happened to a payment, oldest first, without a summary; and what a summary is made of.
+    pub async fn timeline(&self, caller: &Caller, id: &str) -> Result<(Timeline, Told)> {
         let session = self.own_session(caller, id).await?;
         let payment_id = session.payment.id.clone();
         let events = self.store.events_of(&caller.scope, std::slice::from_ref(&payment_id)).await?;
@@ -28,8 +28,18 @@ impl Service {
         items.extend(events.map(|event| event_entry(event, &deliveries)));
         // Entries of one time stay in this order: the move, then its event.
         items.sort_by_key(|entry| entry.created_at);
-        Ok(Timeline { payment_id, items, has_more_deliveries, unknown: UnknownFields::new() })
+        let timeline =
+            Timeline { payment_id, items, has_more_deliveries, summary: None, unknown: UnknownFields::new() };
+        Ok((timeline, Told { session, deliveries, now: self.ambient.now() }))
     }
+}
+
+/// What a payment's summary is made of.
+pub struct Told {
+    pub session: Session,
+    /// The deliveries of its events.
+    pub deliveries: Vec<Outgoing>,
+    pub now: Timestamp,
 }
 
 fn entry(created_at: Timestamp, kind: TimelineKind, description: impl Into<String>) -> TimelineEntry {

@@ -141,13 +141,10 @@ def test_the_console_lists_filters_opens_and_simulates_payments(open_browser, sh
     # Found by what the shop knows of it; the address keeps the filters.
     browser.get(f"{shop.url}/dashboard#/payments")
     reads(browser, "Page 1 of")
-    if not css(browser, "input[name=customer]").is_displayed():
-        css(browser, "details.folded summary").click()
-    css(browser, "input[name=customer]").send_keys("K@Example.com" + Keys.ENTER)
-    reads(browser, "These are the last")
+    css(browser, "input[name=search]").send_keys("K@Example.com" + Keys.ENTER)
+    reads(browser, payment["id"])
     browser.refresh()
     reads(browser, payment["id"])
-    assert css(browser, "input[name=customer]").get_attribute("value") == "K@Example.com"
     browser.get(f"{shop.url}/dashboard#/payments?currency=BDT")
     reads(browser, "There may be more")
     newest = browser.find_elements(By.CSS_SELECTOR, "td a")[0].text

@@ -99,6 +99,7 @@ mod stable;
 mod standard_webhooks;
 mod standby;
 mod story;
+mod support;
 mod targets;
 mod timeline;
 mod transactions;

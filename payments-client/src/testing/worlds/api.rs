@@ -244,6 +244,11 @@ impl State {
                 && query.merchant_transaction_id.as_ref().is_none_or(|it| payment.merchant_transaction_id == *it)
                 && is(&query.customer_email, payment.customer.email.as_ref())
                 && is(&query.customer_phone, payment.customer.phone.as_ref())
+                && query.search.as_ref().is_none_or(|text| {
+                    let Payment { id, merchant_transaction_id, customer, gateway_transaction_id, .. } = payment;
+                    let names = [&customer.email, &customer.phone, gateway_transaction_id].into_iter().flatten();
+                    id.as_str() == text || merchant_transaction_id == text || names.into_iter().any(|name| name == text)
+                })
         };
         let newest_first = self.payments.iter().rev().map(|(payment, _)| payment);
         let is_later = |payment: &&Payment| query.after.as_ref().is_none_or(|after| payment.id < *after);

@@ -111,6 +111,14 @@ impl Bkash {
         let target = match call.path.as_str() {
             "/_control/approve" => self.approve(id, text(&body, "wallet").unwrap_or(WALLET)),
             "/_control/cancel" => self.cancel(id),
+            "/_control/take" => {
+                self.take(id);
+                return Answer::ok(&json!({}));
+            }
+            "/_control/falsify_amount" => {
+                self.falsify_amount(id, text(&body, "amount").unwrap_or_default());
+                return Answer::ok(&json!({}));
+            }
             "/_control/books" => return books_json(&self.books()),
             "/_control/switches" => return self.switch(&body),
             "/_control/notices" => {

@@ -236,7 +236,7 @@ fn columns(records: ExportedRecords) -> Vec<&'static str> {
     }
 }
 
-const PAYMENTS: [OfPayment; 14] = [
+const PAYMENTS: [OfPayment; 15] = [
     ("id", |it| json!(it.id)),
     ("createdAt", |it| json!(it.created_at)),
     ("paidAt", |it| json!(it.paid_at)),
@@ -251,6 +251,7 @@ const PAYMENTS: [OfPayment; 14] = [
     ("merchantTransactionId", |it| json!(it.merchant_transaction_id)),
     ("description", |it| json!(it.description)),
     ("amountRefunded", |it| json!(it.amount_refunded().to_string())),
+    ("gatewayTransactionId", |it| json!(it.gateway_transaction_id)),
 ];
 
 const REFUNDS: [OfRefund; 11] = [

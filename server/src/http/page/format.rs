@@ -59,7 +59,7 @@ pub(in crate::http) fn digits(number: impl ToString, language: Language) -> Stri
 }
 
 /// Formats an amount: ৳1,250.00 or $12.50; in Bangla ৳১২,৩৪,৫৬৭.০০, with a comma after every two digits above the thousands.
-pub(super) fn money(amount: Amount, currency: Currency, language: Language) -> String {
+pub(in crate::http) fn money(amount: Amount, currency: Currency, language: Language) -> String {
     signed(Balance::from_minor(amount.as_minor().into()), currency, language)
 }
 

@@ -318,6 +318,11 @@ pub(super) fn at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
 pub(super) fn kind_of(key: &[u8]) -> Option<(Table, &str)> {
     let table = Table::of(key)?;
     let rest = key.get(CELL.len() + 1..)?;
+    /// As [`at_gateway`], of a transaction that took the money of an earlier attempt too: only a search knows it by this name.
+    pub(super) fn surplus_at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
+        at_gateway(gateway, &format!("surplus {transaction}"))
+    }
+
     let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     Some((table, str::from_utf8(&rest[..end]).ok()?))
 }

@@ -264,6 +264,11 @@ impl Record for StoredPayment<'_> {
             let owner = id.as_str().as_bytes().to_vec();
             entries.push(Entry::Owner { key: keys::at_gateway(attempt.gateway, &attempt.invoice), owner });
         }
+        for EndedAttempt { attempt, .. } in &session.ended_attempts {
+            let owner = id.as_str().as_bytes().to_vec();
+            let key = attempt.transaction.as_ref().map(|it| keys::surplus_at_gateway(attempt.gateway, it));
+            entries.extend(key.map(|key| Entry::Owner { key, owner }));
+        }
         if let Some(minor) = session.refund_under_way() {
             let (head, name) = (keys::head_of_scope(&scope), under_way_in(payment.currency));
             entries.push(Entry::Sum { head, name, amount: minor });

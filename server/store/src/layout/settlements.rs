@@ -120,6 +120,18 @@ impl Store {
         Ok(found)
     }
 
+    /// The payments of which a gateway took money by this transaction, or that have this reference for an attempt there.
+    pub async fn payments_of_transaction(&self, gateway: GatewayName, transaction: &str) -> Result<Vec<PaymentId>> {
+        let keys = vec![keys::at_gateway(gateway, transaction), keys::surplus_at_gateway(gateway, transaction)];
+        let mut found = Vec::new();
+        for reads in self.cells()? {
+            for owners in reads.get(keys.clone()).await?.into_iter().flatten() {
+                found.extend(items(&owners).filter_map(|id| str::from_utf8(id).ok()?.parse::<PaymentId>().ok()));
+            }
+        }
+        Ok(found)
+    }
+
     /// At most `at_most` payments that wait for a settled row since before a time, strictly after one, the longest waiting
     /// first.
     pub async fn unsettled(

@@ -40,6 +40,8 @@ pub(super) async fn filters(world: &World, report: &mut Report) {
         ("merchantTransactionId=A-17".to_owned(), &order),
         ("customerEmail=asha@shop.example".to_owned(), &order),
         ("customerPhone=01712345678".to_owned(), &order),
+        ("search=A-17".to_owned(), &order),
+        (format!("search={}", plain["id"].as_str().unwrap()), &plain),
         ("currency=USD&status=pending".to_owned(), &order),
         (format!("createdAfter={time}"), &order),
         (format!("createdBefore={time}"), &plain),
