@@ -1,7 +1,7 @@
 //! The account methods.
 
 use payments_core::{
-    Account, Activity, ApiKey, AuditId, AuditPage, Balances, Currency, DeveloperApp, Timestamp, Transaction,
+    Account, Activity, ApiKey, AuditId, AuditPage, Balances, Currency, DeveloperApp, Notice, Timestamp, Transaction,
     TransactionId, TransactionPage,
 };
 use reqwest::Method;
@@ -128,6 +128,20 @@ impl AccountResource<'_> {
     /// ```
     pub fn apps(self) -> Request<Vec<DeveloperApp>> {
         Request::new(self.client, Call::new(Method::GET, "/account/apps", None))
+    }
+
+    /// Lists the open notices: what the merchant must look at, such as a disabled webhook endpoint.
+    ///
+    /// ```no_run
+    /// # async fn read(client: payments_client::Client) -> Result<(), payments_client::Error> {
+    /// for notice in client.account().notices().await? {
+    ///     println!("{} {} since {}", notice.kind, notice.subject, notice.since);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn notices(self) -> Request<Vec<Notice>> {
+        Request::new(self.client, Call::new(Method::GET, "/account/notices", None))
     }
 
     /// Lists the newest 100 API keys of the workspace in the key's environment, newest first, with their last use.

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{
     Amount, AppId, AuditEntry, AuditId, Currency, Day, DeliveryId, DestinationKind, DeveloperId, DisputeId,
-    DisputeStatus, Environment, KeyId, PaymentId, PayoutId, PayoutStatus, RawStatus, RefundId, Timestamp,
+    DisputeStatus, Environment, KeyId, Notice, PaymentId, PayoutId, PayoutStatus, RawStatus, RefundId, Timestamp,
     TransactionId, WebhookId, WorkspaceId,
 };
 
@@ -38,6 +38,7 @@ described! {
     DisputeStatus = "DisputeStatus" {"type": "string"};
     Environment = "Environment" {"type": "string", "examples": ["live", "test"]};
     KeyId = "KeyId" {"type": "string"};
+    Notice = "Notice" {"type": "object", "description": "The same as in the public API."};
     PaymentId = "PaymentId" {"type": "string"};
     PayoutId = "PayoutId" {"type": "string"};
     PayoutStatus = "PayoutStatus" {"type": "string"};

@@ -94,6 +94,13 @@ pub async fn list_apps(client: &Client) -> Done {
     Ok(())
 }
 
+pub async fn list_notices(client: &Client) -> Done {
+    for notice in client.account().notices().await? {
+        println!("{} {} since {}", notice.kind, notice.subject, notice.since);
+    }
+    Ok(())
+}
+
 pub async fn list_keys(client: &Client) -> Done {
     for key in client.account().keys().await? {
         println!("…{} was last used {:?}", key.last4, key.last_used_at);

@@ -8,6 +8,7 @@ mod error;
 mod export;
 mod gateways;
 mod merchants;
+mod notices;
 mod operators;
 mod payouts;
 mod serve;
@@ -33,6 +34,7 @@ pub use error::CommandError;
 pub use export::{ExportArgs, ExportFormat, ExportedRecords};
 pub use gateways::GatewaysCommand;
 pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
+pub use notices::{NoticeArgs, NoticesCommand};
 pub use operators::{AuditCommand, PlatformKeysCommand};
 pub use payouts::{PayoutArgs, PayoutsCommand, ReasonArgs};
 pub use serve::{LogFormat, ServeArgs};
@@ -161,6 +163,8 @@ pub enum AdminCommand {
     Books(Admin<BooksCommand>),
     /// Create, list and revoke the keys with which a server is administered from elsewhere.
     PlatformKeys(Admin<PlatformKeysCommand>),
+    /// List what somebody must look at: failing endpoints, refunds and evidence that are due, late backups and more.
+    Notices(Admin<NoticesCommand>),
     /// List gateways, and pause one.
     Gateways(Admin<GatewaysCommand>),
     /// Print what merchants are owed, and what bank and gateways hold to cover it, now or when a day had ended. Exits with 1 if
@@ -188,6 +192,7 @@ impl AdminCommand {
             | Self::Books(Admin { args, .. })
             | Self::Gateways(Admin { args, .. })
             | Self::PlatformKeys(Admin { args, .. })
+            | Self::Notices(Admin { args, .. })
             | Self::Coverage(CoverageArgs { args, .. })
             | Self::Backup { args, .. } => args,
         }

@@ -54,6 +54,10 @@ impl Config {
     }
 }
 
+/// The flags that take a secret, and their variables.
+const SECRET_FLAGS: [(&str, &str); 2] =
+    [("payout-key", "PAYMENTS_PAYOUT_KEY"), ("notices-secret", "PAYMENTS_NOTICES_SECRET")];
+
 /// The flags that take a database's URL, their variables, and the flags that name a file with its password.
 const DATABASE_FLAGS: [[&str; 3]; 3] = [
     ["--database-url", "PAYMENTS_DATABASE_URL", "--database-password-file"],
@@ -77,12 +81,17 @@ fn refuse_password_in(args: &[OsString]) -> Result<(), CommandError> {
         let or_else = format!("the password in a file and name it with {file}");
         refuse(name, variable, Target::has_password, &or_else)?;
     }
-    let is_key =
-        |arg: &OsString| arg.to_str().is_some_and(|arg| arg == "--payout-key" || arg.starts_with("--payout-key="));
-    if args.iter().any(is_key) {
-        return Err("other users of this machine can read --payout-key; put the key in PAYMENTS_PAYOUT_KEY, or in the file that \
-                    --config names"
+    for (flag, variable) in SECRET_FLAGS {
+        let is_given = |arg: &OsString| {
+            let name = arg.to_str().and_then(|arg| arg.strip_prefix("--")).map(|arg| arg.split('=').next());
+            name.flatten() == Some(flag)
+        };
+        if args.iter().any(is_given) {
+            return Err(format!(
+                "other users of this machine can read --{flag}; put the key in {variable}, or in the file that --config names"
+            )
             .into());
+        }
     }
     let or_else = "the URL in the file that --config names";
     Ok(refuse("--gateway-proxy", "PAYMENTS_GATEWAY_PROXY", GatewayProxy::has_password, or_else)?)

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use payments_core::{Currency, Environment, Timestamp};
+use payments_core::{Currency, Environment, NoticeKind, Timestamp};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -34,6 +34,7 @@ pub struct Metrics {
     disputes: Gauge,
     disputes_due: Gauge,
     coverage: Family<[(&'static str, String); 1], Gauge>,
+    notices: Family<[(&'static str, String); 1], Gauge>,
     registry: std::sync::Arc<Registry>,
 }
 
@@ -286,6 +287,7 @@ impl Metrics {
                 "coverage_surplus",
                 "What bank and gateways hold beyond what merchants are owed, in minor units; see coverage",
             ),
+            notices: add(r, "notices_open", "Open notices by kind; see notices list"),
             registry: registry.into(),
         }
     }
@@ -313,6 +315,10 @@ impl Metrics {
         self.manual_settlements.set(observed.manual_settlements);
         self.disputes.set(observed.disputes);
         self.disputes_due.set(observed.disputes_due);
+        for kind in NoticeKind::KNOWN.iter().map(ToString::to_string) {
+            let count = observed.notices.get(&kind).copied().unwrap_or_default();
+            self.notices.get_or_create(&[("kind", kind)]).set(count);
+        }
         for (currency, surplus) in &observed.coverage {
             self.coverage.get_or_create(&[("currency", currency.to_string())]).set(*surplus);
         }
@@ -331,6 +337,7 @@ pub struct Observed {
     pub disputes: i64,
     pub disputes_due: i64,
     pub coverage: BTreeMap<Currency, i64>,
+    pub notices: BTreeMap<String, i64>,
 }
 
 impl Observed {

@@ -34,7 +34,7 @@ use crate::{
     log::terminal::Output,
     metrics::Metrics,
     process::reach::Reach,
-    service::{Service, Services, Settings},
+    service::{LastBackup, NoticeSettings, Service, Services, Settings},
     store::Series,
     trace,
 };
@@ -62,6 +62,7 @@ pub async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Comm
     let ambient = lasting.ambient();
     let gateways = credentials.modes();
     let service = Arc::new(service(&args, credentials, &front, &lasting, ambient, &metrics, &tasks)?);
+    let notices = args.notices.settings(&service.settings.targets)?;
     let (present_sandbox, sandbox) = watch::channel(None);
     let services = Arc::new(Services::new(Arc::clone(&service), own_sandbox.as_ref().map(|_| sandbox)));
     let (ambient, sender) = (Arc::clone(&service.ambient), Arc::clone(&service.sender));
@@ -76,7 +77,7 @@ pub async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Comm
         let opened = lasting.database_opens(Arc::clone(&waits));
         let mut starting = pin!(tasks.stopping.clone().run_until_cancelled_owned(async {
             opened.await?;
-            start_workers(&args, &lasting, &services, &dispatcher, &metrics, &tasks)?;
+            start_workers(&args, &lasting, &services, &dispatcher, &metrics, &tasks, notices)?;
             let workspace = match is_on_database {
                 true => service.prepare_sandbox_in_time().await?,
                 false => service.prepare_sandbox().await?,
@@ -157,6 +158,7 @@ fn start_workers(
     dispatcher: &Arc<Dispatcher>,
     metrics: &Metrics,
     tasks: &Tasks,
+    mut notices: NoticeSettings,
 ) -> Result<(), CommandError> {
     let service = &services.lasting;
     // With a database, the command line opens the store itself, besides the servers.
@@ -173,8 +175,11 @@ fn start_workers(
         let every = Duration::from_secs(args.backup_every.into());
         let series = Series { directory, every, keep: args.backup_keep.into() };
         let (store, ambient) = (Arc::clone(&service.store), Arc::clone(&service.ambient));
-        tasks.start_worker(operations::back_up_regularly(store, ambient, series));
+        let last = Arc::new(LastBackup::due_now(every, ambient.now()));
+        notices.backups = Some(Arc::clone(&last));
+        tasks.start_worker(operations::back_up_regularly(store, ambient, series, last));
     }
+    tasks.start_worker(Arc::clone(service).keep_notices(notices));
     if let Some(workers) = lasting.of_database() {
         tasks.start_worker(workers);
     }

@@ -21,6 +21,7 @@
 
   // What the views of other files use.
   const tools = { ...language, ...api, ...elements, ...window.consoleJson(elements), show, SANDBOX_KEY, reload: () => route() };
+  const notices = window.consoleNotices(tools);
   const payment = window.paymentView(tools);
   const VIEWS = {
     payments: [t("Payments"), window.paymentsView(tools)],
@@ -64,6 +65,7 @@
 
   const leave = (fault) => {
     setKey(null);
+    notices.clear();
     signIn(fault);
   };
 
@@ -96,6 +98,8 @@
     main.setAttribute("aria-busy", "true");
     try {
       await learnScopes();
+      // A view does not wait for the notices, and does not fail with them.
+      notices.show().catch(() => {});
       const focused = await render(new URLSearchParams(query));
       shown = path;
       return focused;

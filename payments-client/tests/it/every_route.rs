@@ -72,6 +72,7 @@ async fn the_client_retrieves_the_account() {
     assert_eq!(account.balance.bdt_balance.as_minor(), 71_250);
     assert_eq!(client.account().balance().await.unwrap().bdt_balance.as_minor(), 71_250);
     client.account().apps().await.unwrap();
+    client.account().notices().await.unwrap();
     let activity = client.account().activity().days(7).await.unwrap();
     let today = activity.days.last().unwrap();
     assert_eq!((activity.days.len(), today.date), (7, activity.until));

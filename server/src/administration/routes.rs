@@ -66,6 +66,7 @@ pub(super) static ROUTES: &[AdminRoute] = &[
     get("/platform-keys", "platform_keys/list", PeopleWrite, "platformKeys"),
     post("/platform-keys", "platform_keys/create", PeopleWrite, "platformKeys"),
     post("/platform-keys/{id}/revoke", "platform_keys/revoke", PeopleWrite, "platformKeys"),
+    get("/notices", "notices/list", ServerRead, "notices"),
     get("/audit", "audit", AuditRead, "audit"),
     get("/workspaces/{workspace}/audit", "audit", AuditRead, "audit"),
 ];

@@ -10,14 +10,16 @@ use super::connection::{Connection, Place};
 use crate::{
     cli::{
         Admin, AdminCommand, AppsCommand, CommandError, CoverageArgs, DeliveriesCommand, DisputeMoveArgs,
-        DisputesCommand, GatewaysCommand, KeysCommand, RefundsCommand, ReviewsCommand, WorkspacesCommand,
+        DisputesCommand, GatewaysCommand, KeysCommand, NoticesCommand, RefundsCommand, ReviewsCommand,
+        WorkspacesCommand,
     },
     commands::{books, operators},
     domain::Brand,
     log::terminal::{self, Output, cell},
     service::{
         AdminReply, AdminRequest, AppRow, BooksRow, DisputeRequest, DisputeRow, GatewayReply, GatewayRequest,
-        GatewayRow, KeyRow, PlatformKeyReply, PlatformKeyRequest, RefundRow, ReviewRow, WorkspaceRow,
+        GatewayRow, KeyRow, NoticeRequest, NoticeRow, PlatformKeyReply, PlatformKeyRequest, RefundRow, ReviewRow,
+        WorkspaceRow,
     },
     store::{
         BackedUp,
@@ -122,6 +124,9 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             }
         },
         AdminCommand::Books(Admin { command, .. }) => AdminRequest::Books(books::request(command)),
+        AdminCommand::Notices(Admin { command: NoticesCommand::List, .. }) => {
+            AdminRequest::Notices(NoticeRequest::List)
+        }
         AdminCommand::Gateways(Admin { command, .. }) => AdminRequest::Gateways(match command {
             GatewaysCommand::List => GatewayRequest::List,
             GatewaysCommand::Disable { gateway, until } => GatewayRequest::Pause { gateway, until: Some(until) },
@@ -200,6 +205,13 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
             out.line(format_args!(
                 "{dispute} of {payment}: {amount} {currency}, {status}, {withdrawn} withdrawn, {reinstated} reinstated"
             ))?;
+        }
+        AdminReply::Notices { notices } => {
+            let row = |it: NoticeRow| {
+                let owner = it.developer_id.map_or("-".to_owned(), |id| id.to_string());
+                format!("{} {owner} {} {}", it.notice.kind, it.notice.since, it.text)
+            };
+            out.table("KIND DEVELOPER SINCE WHAT", notices.into_iter().map(row))?;
         }
         AdminReply::Gateways { gateways } => match gateways {
             GatewayReply::Rows { rows } => rows.iter().try_for_each(|row| print_gateway(row, &mut out))?,

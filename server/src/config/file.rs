@@ -22,7 +22,10 @@ use toml::{
 
 use crate::{
     cli::CommandError,
-    config::error::{flag_of, reason_of},
+    config::{
+        SECRET_FLAGS,
+        error::{flag_of, reason_of},
+    },
     gateway::{Declaration, REGISTRY, declared, variable},
     nearest::did_you_mean,
 };
@@ -70,7 +73,7 @@ impl ConfigFile {
         let read = Self::parse(&text, command, position)
             .map_err(|(span, problem)| format!("{}: {problem}", position(span)))?;
         let mode = fs::metadata(file).map_err(unreadable)?.permissions().mode();
-        let has_key = read.flags.iter().any(|flag| flag.name == "payout-key");
+        let has_key = read.flags.iter().any(|flag| SECRET_FLAGS.iter().any(|(name, _)| flag.name == *name));
         if mode & 0o077 != 0 && (has_key || !read.credentials.is_empty()) {
             return Err(format!("other users can read the credentials in {name}; run chmod 600 on it").into());
         }

@@ -26,6 +26,10 @@ pub(super) async fn audit(caller: Caller, request: Request) -> reply::Outcome {
     reply::ok(&request.service().own_audit(&caller, &query).await?)
 }
 
+pub(super) async fn notices(caller: Caller, request: Request) -> reply::Outcome {
+    reply::ok(&request.service().own_notices(&caller).await?)
+}
+
 pub(super) async fn activity(caller: Caller, request: Request) -> reply::Outcome {
     let query = ActivityQuery::from_query(|name| request.query(name))?;
     reply::ok(&request.service().activity(&caller, query.days).await?)

@@ -30,6 +30,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("dashboard-api.js", JAVASCRIPT),
         asset!("dashboard-elements.js", JAVASCRIPT),
         asset!("dashboard-json.js", JAVASCRIPT),
+        asset!("dashboard-notices.js", JAVASCRIPT),
         asset!("dashboard-payments.js", JAVASCRIPT),
         asset!("dashboard-payment.js", JAVASCRIPT),
         asset!("dashboard-deliveries.js", JAVASCRIPT),

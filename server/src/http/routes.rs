@@ -45,6 +45,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/api/v1/account/apps", Keyed(AccountRead, |c, r| Box::pin(account::apps(c, r)))),
     route(GET, "/api/v1/account/keys", Keyed(AccountRead, |c, r| Box::pin(account::keys(c, r)))),
     route(GET, "/api/v1/account/audit", Keyed(AccountRead, |c, r| Box::pin(account::audit(c, r)))),
+    route(GET, "/api/v1/account/notices", Keyed(AccountRead, |c, r| Box::pin(account::notices(c, r)))),
     route(GET, "/api/v1/account/transactions", Keyed(AccountRead, |c, r| Box::pin(transactions::list(c, r)))),
     route(GET, "/api/v1/account/transactions.csv", Keyed(AccountRead, |c, r| Box::pin(transactions::table(c, r)))),
     route(GET, "/api/v1/payouts", Keyed(PayoutsRead, |c, r| Box::pin(payouts::list(c, r)))),

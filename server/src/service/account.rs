@@ -7,14 +7,14 @@ use payments_core::{
     UnknownFields, Volume, WorkspaceProfile,
 };
 
-use super::{Caller, Directory, Record, Result, Service, ServiceError};
+use super::{Caller, Directory, Record, Result, Service, ServiceError, open_notices::count_notices};
 use crate::{
     domain::{Workspace, owner_of},
     metrics::Observed,
 };
 
 /// How long before the evidence of a dispute is due it counts as due soon.
-const EVIDENCE_DUE_SOON_SECONDS: u32 = 3 * 24 * 60 * 60;
+pub(super) const EVIDENCE_DUE_SOON_SECONDS: u32 = 3 * 24 * 60 * 60;
 
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.
@@ -90,6 +90,7 @@ impl Service {
             manual_settlements: count(self.store.manual_settlements().await?.len()),
             disputes: count(due.len()),
             coverage: gauges.covers.iter().map(|(currency, it)| (*currency, it.surplus())).collect(),
+            notices: count_notices(&self.store).await?,
             disputes_due: count(due.iter().flatten().filter(|due| **due <= soon).count()),
         })
     }

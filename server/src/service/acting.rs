@@ -84,5 +84,6 @@ fn is_audited(write: &Write) -> bool {
             | Write::LogPart(_)
             | Write::Coverage(_)
             | Write::Migration(_)
+            | Write::Notices(_)
     )
 }

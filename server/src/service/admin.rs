@@ -15,6 +15,7 @@ use super::{
     gateway_pauses::GatewayRequest,
     keys::KeyLimits,
     manual_settlement::ManualOutcome,
+    open_notices::NoticeRequest,
     operator_text::{MAX_NAME_BYTES, checked, invalid, named},
     payout_admin::{PayoutRequest, with_key},
     platform_keys::PlatformKeyRequest,
@@ -105,6 +106,8 @@ pub enum AdminRequest {
         #[serde(default)]
         brand: Brand,
     },
+    /// Lists notices.
+    Notices(NoticeRequest),
     /// Lists and pauses gateways, and fetches a token.
     Gateways(GatewayRequest),
     /// Creates, lists and revokes platform keys.
@@ -194,6 +197,7 @@ impl Directory {
             AdminRequest::CreateApp { workspace, name, redirect_uris, webhook_url, brand } => {
                 self.create_app(&workspace, &name, redirect_uris, webhook_url, brand).await?
             }
+            AdminRequest::Notices(request) => AdminReply::Notices { notices: self.notices(request).await? },
             AdminRequest::Gateways(request) => {
                 AdminReply::Gateways { gateways: self.of_gateways(gateways, request).await? }
             }

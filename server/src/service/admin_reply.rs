@@ -14,6 +14,7 @@ use super::{
     gateway_pauses::GatewayReply,
     manual_settlement::{RefundRow, ReviewRow},
     merchants::{AppRow, WorkspaceRow},
+    open_notices::NoticeRow,
     payout_admin::PayoutReply,
     platform_keys::PlatformKeyReply,
     settlements::SettlementReply,
@@ -67,6 +68,8 @@ pub enum AdminReply {
     Resolved { resolved: String, raw_status: RawStatus },
     /// The backup.
     BackedUp(BackedUp),
+    /// The open notices.
+    Notices { notices: Vec<NoticeRow> },
     /// The answer about gateways.
     Gateways { gateways: GatewayReply },
     /// The created or changed app.

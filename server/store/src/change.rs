@@ -9,7 +9,7 @@ use payments_core::{
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
     ApiKey, App, AuditRecord, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, GatewayPause, IdempotencyKey,
-    KeyClaim, KeyHash, LogPart, Lookup, Outgoing, PayoutCondition, PayoutRecord, PlatformKey, Scope, Session,
+    KeyClaim, KeyHash, LogPart, Lookup, Notices, Outgoing, PayoutCondition, PayoutRecord, PlatformKey, Scope, Session,
     SettledRow, StoredResponse, StoredToken, Workspace,
 };
 
@@ -135,6 +135,8 @@ pub enum Write {
     Coverage(Box<Coverage>),
     GatewayPause(Box<GatewayPause>),
     PlatformKey(Box<PlatformKey>),
+    /// The open notices, and the closed ones whose end is not told.
+    Notices(Box<Notices>),
     /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
@@ -169,6 +171,7 @@ impl Write {
             Self::GatewayToken(..)
             | Self::GatewayPause(_)
             | Self::PlatformKey(_)
+            | Self::Notices(_)
             | Self::SettledRow(_)
             | Self::Coverage(_)
             | Self::Migration(_) => return None,

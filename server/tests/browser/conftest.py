@@ -66,7 +66,7 @@ class Shop:
         self.empty_wallet = constant("bkash/known.rs", "POOR_WALLET")
         self.process, self.url = start(
             "payments-server", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(directory), "--rate-limit", "0",
-            "--keyless-rate-limit", "0",
+            "--keyless-rate-limit", "0", "--notices-every", "1",
             PAYMENTS_BKASH_BASE_URL=f"{self.bkash}/v1.2.0-beta",
             PAYMENTS_BKASH_APP_KEY=constant("bkash/known.rs", "APP_KEY"),
             PAYMENTS_BKASH_APP_SECRET=constant("bkash/known.rs", "APP_SECRET"),

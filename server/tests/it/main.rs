@@ -56,6 +56,7 @@ mod misspelt;
 mod model;
 mod monitoring;
 mod nodes;
+mod notices;
 mod one_cell;
 mod open_redirect;
 mod openapi;

@@ -163,6 +163,7 @@ async fn every_response_matches_the_openapi_document_and_every_documented_status
     let activity = d.check("retrieveActivity", 200, keyed(get.clone(), "/account/activity")).await;
     assert_eq!(activity["days"].as_array().unwrap().len(), 30);
     server.run(&["keys", "create", "--workspace", &workspace, "--environment", "test", "--scope", "payments:read"]);
+    d.check("listNotices", 200, keyed(get.clone(), "/account/notices")).await;
     assert_eq!(d.check("listKeys", 200, keyed(get.clone(), "/account/keys")).await.as_array().unwrap().len(), 2);
     d.check("listAudit", 200, keyed(get.clone(), "/account/audit")).await;
     let of_live = |path: &str| live.request(Method::GET, path);

@@ -131,6 +131,7 @@ async fn record() -> String {
     let chart = recorder.call("drawActivity", Call { query: "?days=1&currency=BDT", ..none() }).await;
     recorder.date(activity["until"].as_str().unwrap(), chart.as_str().unwrap());
     recorder.call("listApps", none()).await;
+    recorder.call("listNotices", none()).await;
     recorder.call("listKeys", none()).await;
     recorder.call("listAudit", Call { query: "?limit=1", ..none() }).await;
     recorder.call("listTransactions", Call { query: "?currency=BDT&limit=2", ..none() }).await;

@@ -8,7 +8,7 @@ use crate::{document::operations, server::Server};
 /// Operation, scopes that its key needs (none: it needs no key), a body that it accepts, a body or a query that it refuses.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const ROWS: [Row; 45] = [
+const ROWS: [Row; 46] = [
     ("createPayment", "payments:write", PAYMENT, r#"{"amount": -1}"#),
     ("listPayments", "payments:read", "", "?page=0"),
     ("retrievePayment", "payments:read", "", ""),
@@ -22,6 +22,7 @@ const ROWS: [Row; 45] = [
     ("listApps", "account:read", "", ""),
     ("listKeys", "account:read", "", ""),
     ("listAudit", "account:read", "", "?limit=0"),
+    ("listNotices", "account:read", "", ""),
     ("listTransactions", "account:read,payments:read", "", "?limit=0"),
     ("downloadTransactions", "account:read,payments:read", "", "?limit=0"),
     ("listPayouts", "payouts:read", "", "?limit=0"),

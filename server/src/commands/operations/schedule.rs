@@ -6,12 +6,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
     ambient::Ambient,
+    service::LastBackup,
     store::{Series, Store},
 };
 
 /// Makes backups forever, the first one when it is due. The store keeps its journal since the oldest backup. So `restore`
 /// recovers every acknowledged change, and the state at any moment since then.
-pub async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, series: Series) {
+pub async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, series: Series, last: Arc<LastBackup>) {
     let Some(store) = store.backups() else {
         tracing::error!("this store does not support backups; start without --backup-dir");
         return;
@@ -32,12 +33,16 @@ pub async fn back_up_regularly(store: Arc<Store>, ambient: Arc<dyn Ambient>, ser
             Duration::ZERO
         }
     };
+    last.made_before(series.every.saturating_sub(due_in), ambient.now());
     let mut ticks = interval_at(Instant::now() + due_in, series.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         match store.back_up_next(&series, ambient.now()).await {
-            Ok(made) => tracing::info!(directory = %made.directory.display(), to = made.to, "backed up"),
+            Ok(made) => {
+                last.made_before(Duration::ZERO, ambient.now());
+                tracing::info!(directory = %made.directory.display(), to = made.to, "backed up");
+            }
             Err(error) => tracing::error!(%error, "backup failed; the next one runs on schedule"),
         }
     }

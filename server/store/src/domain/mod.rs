@@ -23,6 +23,7 @@ mod lookup;
 mod merchant;
 mod money_move;
 mod moves;
+mod notice;
 mod payout;
 mod permission;
 mod platform_key;
@@ -59,6 +60,7 @@ pub use lookup::{Lookup, LookupKind, lookups, lookups_of};
 pub use merchant::{ApiKey, KeyHash, Scope, Totals, Workspace, owner_of};
 pub use money_move::{BothBalances, MoneyMove, moves_money};
 pub use moves::{Move, kind_of};
+pub use notice::{KnownNotice, Notices, Untold};
 pub use payout::{
     Actor, Destination, Funds, PayoutCondition, PayoutRecord, PayoutRules, closing_balance, held_day, is_held,
     may_approve,

@@ -75,6 +75,7 @@ impl Draft<'_> {
             Write::Coverage(it) => self.put_next(&**it)?,
             Write::GatewayPause(it) => self.put_next(&**it)?,
             Write::PlatformKey(it) => self.put_next(&**it)?,
+            Write::Notices(it) => self.put_next(&**it)?,
             Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)

@@ -51,6 +51,7 @@ keys! { Record
     platform_key(hash: &str) of home(Slot::FIRST) => "platform-key/", hash;
     gateway_token(name: &str) of home(Slot::FIRST) => "gateway-token/", name;
     endpoint(id: &WebhookId) of home(id.slot()) => "endpoint/", id;
+    notices() of home(Slot::FIRST) => "notices/all";
     payment(id: &PaymentId) of home(id.slot()) => "payment/", id;
     event(id: &EventId) of home(id.slot()) => "event/", id;
     /// A booking without an event.
@@ -128,6 +129,9 @@ keys! { Entry
     /// The prefix of the lanes: the endpoints with pending deliveries.
     lanes() of *CELL => "lane/";
     lane(endpoint: &WebhookId) of *CELL => "lane/", endpoint;
+    /// The prefix of the endpoints that fail or were disabled.
+    troubled_endpoints() of *CELL => "troubled-endpoint/";
+    troubled_endpoint(id: &WebhookId) of *CELL => "troubled-endpoint/", id;
     /// The prefix of an endpoint's outbox.
     outbox_of(endpoint: &WebhookId) of *CELL => "outbox/", endpoint, "/";
     outbox(endpoint: &WebhookId, delivery: &DeliveryId) of *CELL => "outbox/", endpoint, "/", delivery;
@@ -314,15 +318,15 @@ pub(super) fn at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
     at
 }
 
+/// As [`at_gateway`], of a transaction that took the money of an earlier attempt too: only a search knows it by this name.
+pub(super) fn surplus_at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
+    at_gateway(gateway, &format!("surplus {transaction}"))
+}
+
 /// The table of a key, and its kind: the text up to the first `/` after the table's character.
 pub(super) fn kind_of(key: &[u8]) -> Option<(Table, &str)> {
     let table = Table::of(key)?;
     let rest = key.get(CELL.len() + 1..)?;
-    /// As [`at_gateway`], of a transaction that took the money of an earlier attempt too: only a search knows it by this name.
-    pub(super) fn surplus_at_gateway(gateway: GatewayName, transaction: &str) -> Vec<u8> {
-        at_gateway(gateway, &format!("surplus {transaction}"))
-    }
-
     let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     Some((table, str::from_utf8(&rest[..end]).ok()?))
 }

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     StoreError,
     domain::{
-        App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, PlatformKey, SettledRow,
-        Workspace,
+        App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, Notices, PlatformKey,
+        SettledRow, Workspace,
     },
 };
 
@@ -49,6 +49,7 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
         "audit" => parse::<AuditRecord>(key, value)?.entries(),
         "platform-key" => parse::<PlatformKey>(key, value)?.entries(),
         "gateway-pause" => parse::<GatewayPause>(key, value)?.entries(),
+        "notices" => parse::<Notices>(key, value)?.entries(),
         "destination" => parse::<Destination>(key, value)?.entries(),
         "payout" => parse::<StoredPayout>(key, value)?.entries(),
         "log" => parse::<LogPart>(key, value)?.entries(),

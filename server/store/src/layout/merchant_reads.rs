@@ -10,8 +10,8 @@ use crate::{
     Result,
     bytes::with_prefix,
     domain::{
-        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Place, PlatformKey, Scope, StoredToken,
-        Workspace,
+        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Notices, Place, PlatformKey, Scope,
+        StoredToken, Workspace,
     },
 };
 
@@ -109,6 +109,23 @@ impl Store {
         let mut keys = found.iter().map(|(key, value)| parse(key, value)).collect::<Result<Vec<PlatformKey>>>()?;
         keys.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(keys)
+    }
+
+    /// The notices, if there was one.
+    pub async fn notices(&self) -> Result<Option<Notices>> {
+        self.of(Slot::FIRST).json(keys::notices()).await
+    }
+
+    /// The webhook endpoints that fail or that the server disabled, at most `at_most` of each cell.
+    pub async fn troubled_endpoints(&self, at_most: usize) -> Result<Vec<Endpoint>> {
+        let mut found = Vec::new();
+        for reads in self.cells()? {
+            let ids = reads.range(with_prefix(&keys::troubled_endpoints()), at_most).await?;
+            let ids = ids.iter().filter_map(|(key, _)| keys::id_at_end(key));
+            let keys = ids.map(|id| keys::endpoint(&id)).collect();
+            found.extend(reads.records(keys, |key, record| parse(key, &record)).await?);
+        }
+        Ok(found)
     }
 
     /// A webhook endpoint, in any scope.

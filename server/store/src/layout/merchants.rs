@@ -7,8 +7,8 @@ use super::{
 use crate::{
     Migration,
     domain::{
-        ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, PlatformKey, StoredToken,
-        Workspace,
+        ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, Notices, PlatformKey,
+        StoredToken, Workspace,
     },
 };
 
@@ -70,15 +70,21 @@ records! {
         Entry::Key { key: keys::api_key_of(&it.key.workspace_id, &it.key.id), value: it.hash.digest.into() },
     ];
     |it: App| keys::app(&it.app.developer_id, &it.app.id), it, it.version => Vec::new();
-    |it: Endpoint| keys::endpoint(&it.endpoint.id), it, it.version => vec![
-        key_alone(keys::endpoint_of(&it.scope(), &it.endpoint.id)),
-        Entry::Sum { head: keys::head_of_scope(&it.scope()), name: ENDPOINTS.to_owned(), amount: 1 },
-    ];
+    |it: Endpoint| keys::endpoint(&it.endpoint.id), it, it.version => {
+        let is_troubled = it.failing_since.is_some() || it.endpoint.disabled_reason.is_some();
+        let troubled = is_troubled.then(|| key_alone(keys::troubled_endpoint(&it.endpoint.id)));
+        let all = [
+            key_alone(keys::endpoint_of(&it.scope(), &it.endpoint.id)),
+            Entry::Sum { head: keys::head_of_scope(&it.scope()), name: ENDPOINTS.to_owned(), amount: 1 },
+        ];
+        all.into_iter().chain(troubled).collect()
+    };
     |it: TokenOf| keys::gateway_token(&it.gateway), it.token, it.token.version => Vec::new();
     |it: LogPart| keys::log_part(&it.scope, it.place), it, it.version => Vec::new();
     |it: Coverage| keys::coverage(it.day), it, { let _ = it; 0 } => Vec::new();
     |it: GatewayPause| keys::gateway_pause(it.gateway), it, it.version => Vec::new();
     |it: PlatformKey| keys::platform_key(&it.hash), it, it.version => Vec::new();
+    |it: Notices| keys::notices(), it, it.version => Vec::new();
     |it: Migration| keys::migration(), it, it.version => Vec::new();
 }
 

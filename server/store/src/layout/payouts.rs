@@ -12,10 +12,11 @@ use super::{
     list::{List, ReadList},
     lists::listed,
     payout::{StoredPayout, stated_in},
-    reads::{Reads, parse},
+    reads::{Reads, Scan, parse},
 };
 use crate::{
     Result, StoreError,
+    bytes::with_prefix,
     domain::{Destination, PayoutRecord, Scope},
 };
 
@@ -78,21 +79,32 @@ impl Store {
 
     /// Every payout that is open, oldest first.
     pub async fn open_payouts(&self) -> Result<Vec<PayoutRecord>> {
-        self.payouts_with(&keys::open_payouts()).await
+        self.some_open_payouts(usize::MAX).await
+    }
+
+    /// The same, at most `at_most` of each cell.
+    pub async fn some_open_payouts(&self, at_most: usize) -> Result<Vec<PayoutRecord>> {
+        self.payouts_with(&keys::open_payouts(), at_most).await
     }
 
     /// Every payout of an operator's batch, oldest first.
     pub async fn payouts_in_batch(&self, batch: &str) -> Result<Vec<PayoutRecord>> {
-        self.payouts_with(&keys::payouts_in_batch(batch)).await
+        self.payouts_with(&keys::payouts_in_batch(batch), usize::MAX).await
     }
 
     /// The payouts at the ends of the keys with a prefix, oldest first.
-    async fn payouts_with(&self, prefix: &[u8]) -> Result<Vec<PayoutRecord>> {
+    async fn payouts_with(&self, prefix: &[u8], at_most: usize) -> Result<Vec<PayoutRecord>> {
         let mut found = Vec::new();
         for reads in self.cells()? {
-            let ids = reads.all_with(prefix).await?;
-            let keys = ids.iter().filter_map(|(key, _)| keys::id_at_end::<PayoutId>(key)).map(|id| keys::payout(&id));
-            let stored = reads.records(keys.collect(), |key, value| parse::<StoredPayout>(key, &value)).await?;
+            let (mut scan, mut ids) = (Scan::new(reads, with_prefix(prefix)), Vec::new());
+            while ids.len() < at_most
+                && let Some((key, _)) = scan.next().await?
+            {
+                ids.extend(keys::id_at_end::<PayoutId>(&key));
+            }
+            let stored = reads
+                .records(ids.iter().map(keys::payout).collect(), |key, value| parse::<StoredPayout>(key, &value))
+                .await?;
             found.extend(stored.into_iter().map(|it| it.record));
         }
         found.sort_by(|a: &PayoutRecord, b| a.payout.id.cmp(&b.payout.id));

@@ -15,10 +15,12 @@ use super::{
     head::{Head, read_day},
     keys,
     payment::{self, StoredPayment},
+    reads::Scan,
 };
 use crate::{
     Backups, Change, CommitError, Committed, Conflict, EventWrite, Gauges, PaymentJson, RequestCounts, Result,
     StoreError, Write,
+    bytes::with_prefix,
     domain::{DayTotals, Endpoint, Outgoing, PendingEvent, Scope, Session, Subject, Totals},
 };
 
@@ -120,12 +122,22 @@ impl Store {
 
     /// Every payment whose refund needs manual settlement, oldest first.
     pub async fn manual_settlements(&self) -> Result<Vec<Session>> {
-        self.sessions_under(&keys::settlements()).await
+        self.some_manual_settlements(usize::MAX).await
+    }
+
+    /// The same, at most `at_most` of each cell.
+    pub async fn some_manual_settlements(&self, at_most: usize) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::settlements(), at_most).await
     }
 
     /// Every live payment with a dispute that is not decided, oldest first.
     pub async fn open_disputes(&self) -> Result<Vec<Session>> {
-        self.sessions_under(&keys::open_disputes()).await
+        self.some_open_disputes(usize::MAX).await
+    }
+
+    /// The same, at most `at_most` of each cell.
+    pub async fn some_open_disputes(&self, at_most: usize) -> Result<Vec<Session>> {
+        self.sessions_under(&keys::open_disputes(), at_most).await
     }
 
     /// The session of a dispute's payment, in any scope.
@@ -138,7 +150,7 @@ impl Store {
 
     /// Every payment that needs manual review, oldest first.
     pub async fn manual_reviews(&self) -> Result<Vec<Session>> {
-        self.sessions_under(&keys::reviews()).await
+        self.sessions_under(&keys::reviews(), usize::MAX).await
     }
 
     /// The head of each cell's counts and sums over all developers.
@@ -232,10 +244,16 @@ impl Store {
 
 impl Store {
     /// The sessions of payments that an index of each cell names, oldest first.
-    async fn sessions_under(&self, prefix: &[u8]) -> Result<Vec<Session>> {
+    async fn sessions_under(&self, prefix: &[u8], at_most: usize) -> Result<Vec<Session>> {
         let mut ids: Vec<PaymentId> = Vec::new();
         for reads in self.cells()? {
-            ids.extend(reads.all_with(prefix).await?.iter().filter_map(|(key, _)| keys::id_at_end(key)));
+            let mut scan = Scan::new(reads, with_prefix(prefix));
+            let before = ids.len();
+            while ids.len() - before < at_most
+                && let Some((key, _)) = scan.next().await?
+            {
+                ids.extend(keys::id_at_end::<PaymentId>(&key));
+            }
         }
         ids.sort();
         let mut found = Vec::new();

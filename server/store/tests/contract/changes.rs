@@ -8,7 +8,7 @@ use payments_core::{AuditId, Currency, Environment, KeyId, RANDOM_BYTES, Slot, S
 use payments_store::{
     Change, ClaimEnd, Prunable, Queue, Store, Write,
     domain::{
-        AdminPermission, ApiKey, App, AuditRecord, Brand, GatewayName, GatewayPause, KeyHash, LogPart, Place,
+        AdminPermission, ApiKey, App, AuditRecord, Brand, GatewayName, GatewayPause, KeyHash, LogPart, Notices, Place,
         PlatformKey, Scope, StoredToken, Workspace,
     },
 };
@@ -101,6 +101,11 @@ fn pause(version: u64) -> GatewayPause {
     GatewayPause { version, gateway: GatewayName::of("wallet"), until: at(60) }
 }
 
+fn notices(version: u64) -> Notices {
+    let notice = serde_json::json!({"kind": "payout_waiting", "subject": "po_1", "since": at(0)});
+    serde_json::from_value(serde_json::json!({"version": version, "notices": [{"notice": notice}]})).unwrap()
+}
+
 /// One record of each kind. All entries follow from them.
 fn one_of_each() -> Vec<Write> {
     let (hash, record) = api_key(1, 0);
@@ -111,6 +116,7 @@ fn one_of_each() -> Vec<Write> {
         Write::GatewayToken("bkash".into(), StoredToken { token: Some(vec![1]), ..StoredToken::default() }),
         Write::GatewayPause(Box::new(pause(0))),
         Write::PlatformKey(Box::new(platform_key(0))),
+        Write::Notices(Box::new(notices(0))),
         added(endpoint(1), 9),
         payment(new_payment(1, at(0))),
         delivery(&ping(1, at(0), &endpoint(1))),
@@ -144,13 +150,14 @@ pub(super) async fn read(store: Arc<Store>) -> String {
     let token = store.gateway_token("bkash").await.unwrap().unwrap();
     let pause = store.gateway_pause(pause(0).gateway).await.unwrap().unwrap();
     let platform = (store.platform_keys().await.unwrap(), store.audit(None, None, 9).await.unwrap());
+    let notices = store.notices().await.unwrap().unwrap();
     let response = store.stored_response(&key("one")).await.unwrap().unwrap();
     let session = store.session(&paid).await.unwrap().unwrap();
     let outgoing = store.outgoing(&ping).await.unwrap().unwrap();
     format!(
         "{:?}",
         (
-            (workspace, key_record, app, (token, pause, platform), response, session, outgoing),
+            (workspace, key_record, app, (token, pause, platform, notices), response, session, outgoing),
             (store.totals(&scope(), Currency::Bdt).await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap()),
             (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
         )
@@ -175,7 +182,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<Store>) {
 }
 
 pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<Store>) {
-    let of_version: [fn(u64) -> Write; 10] = [
+    let of_version: [fn(u64) -> Write; 11] = [
         |version| Write::Workspace(workspace(version)),
         |version| {
             let (hash, record) = api_key(1, version);
@@ -185,6 +192,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
         |version| Write::LogPart(Box::new(log_part(version))),
         |version| Write::GatewayPause(Box::new(pause(version))),
         |version| Write::PlatformKey(Box::new(platform_key(version))),
+        |version| Write::Notices(Box::new(notices(version))),
         |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);

@@ -111,6 +111,7 @@ async fn move_all<S: Moved, T: Moved>() {
         "gateway-pause",
         "platform-key",
         "audit",
+        "notices",
         "endpoint",
         "payment",
         "event",
