@@ -9,8 +9,8 @@ use payments_core::{
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
     ApiKey, App, AuditRecord, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, GatewayPause, IdempotencyKey,
-    KeyClaim, KeyHash, LogPart, Lookup, Notices, Outgoing, PayoutCondition, PayoutRecord, PlatformKey, Scope, Session,
-    SettledRow, StoredResponse, StoredToken, Workspace,
+    KeyClaim, KeyHash, LogPart, Lookup, Notices, Outgoing, PayoutCondition, PayoutRecord, PersonSession, PlatformKey,
+    Scope, Session, SettledRow, StoredResponse, StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -137,6 +137,10 @@ pub enum Write {
     PlatformKey(Box<PlatformKey>),
     /// The open notices, and the closed ones whose end is not told.
     Notices(Box<Notices>),
+    /// A person's session of the console, new or changed.
+    PersonSession(Box<PersonSession>),
+    /// Removes a session that has ended.
+    PersonSessionRemoved(Box<PersonSession>),
     /// The progress of a migration into this store.
     Migration(Box<Migration>),
 }
@@ -172,6 +176,8 @@ impl Write {
             | Self::GatewayPause(_)
             | Self::PlatformKey(_)
             | Self::Notices(_)
+            | Self::PersonSession(_)
+            | Self::PersonSessionRemoved(_)
             | Self::SettledRow(_)
             | Self::Coverage(_)
             | Self::Migration(_) => return None,

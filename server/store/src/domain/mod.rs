@@ -26,6 +26,7 @@ mod moves;
 mod notice;
 mod payout;
 mod permission;
+mod person_session;
 mod platform_key;
 mod request_log;
 mod retries;
@@ -66,6 +67,7 @@ pub use payout::{
     may_approve,
 };
 pub use permission::Permission;
+pub use person_session::{Grant, LONGEST_SESSION_SECONDS, PersonSession};
 pub use platform_key::PlatformKey;
 pub use request_log::{LogPart, PART, Place};
 pub use retries::{after_attempt, delivery_faults, endpoint_faults};

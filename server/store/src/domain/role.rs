@@ -107,7 +107,7 @@ pub enum Role {
     Admin,
 }
 
-/// A row of the table of roles, in their order.
+/// A row of the table of roles, which are in the order of [`Role::ALL`].
 struct Row {
     name: &'static str,
     /// With a workspace's data through the API.
@@ -197,6 +197,7 @@ mod tests {
 
     #[test]
     fn each_role_is_its_row_of_the_table_and_may_do_what_the_role_before_may() {
+        assert_eq!(Role::ALL.map(Role::as_str), ["viewer", "support", "finance", "admin"]);
         for role in Role::ALL {
             assert_eq!(role.as_str().parse(), Ok(role));
         }

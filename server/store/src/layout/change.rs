@@ -54,10 +54,7 @@ impl Draft<'_> {
             Write::Delivery(it) => self.delivery(it)?,
             Write::EndpointAdded { endpoint, at_most } => self.add_endpoint(endpoint, *at_most)?,
             Write::EndpointChanged(it) => self.put_next(&**it)?,
-            Write::EndpointRemoved(it) => match self.json::<Endpoint>(&it.key())? {
-                Some(stored) if stored.version == it.version => self.delete(&stored)?,
-                _ => return Err(Conflict::Stale.into()),
-            },
+            Write::EndpointRemoved(it) => self.remove_versioned(&**it)?,
             Write::GatewayToken(gateway, token) => {
                 let of = |token| TokenOf { gateway: gateway.to_string(), token };
                 let before = self.json(&keys::gateway_token(gateway))?.map(of);
@@ -76,6 +73,8 @@ impl Draft<'_> {
             Write::GatewayPause(it) => self.put_next(&**it)?,
             Write::PlatformKey(it) => self.put_next(&**it)?,
             Write::Notices(it) => self.put_next(&**it)?,
+            Write::PersonSession(it) => self.put_next(&**it)?,
+            Write::PersonSessionRemoved(it) => self.remove_versioned(&**it)?,
             Write::Migration(it) => self.put_next(&**it)?,
         }
         Ok(false)
@@ -85,6 +84,14 @@ impl Draft<'_> {
     fn put_next<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), CommitError> {
         let before = self.json(&record.key())?;
         self.follow(before, record)
+    }
+
+    /// Removes a record that has the stored version.
+    fn remove_versioned<R: Record + Versioned + DeserializeOwned>(&mut self, record: &R) -> Result<(), CommitError> {
+        match self.json::<R>(&record.key())? {
+            Some(stored) if stored.version() == record.version() => self.delete(&stored),
+            _ => Err(Conflict::Stale.into()),
+        }
     }
 
     fn follow<R: Record + Versioned>(&mut self, before: Option<R>, record: &R) -> Result<(), CommitError> {

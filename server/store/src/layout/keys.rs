@@ -49,6 +49,9 @@ keys! { Record
     /// The prefix of the platform keys.
     platform_keys() of home(Slot::FIRST) => "platform-key/";
     platform_key(hash: &str) of home(Slot::FIRST) => "platform-key/", hash;
+    /// The prefix of people's sessions.
+    person_sessions() of home(Slot::FIRST) => "person-session/";
+    person_session(token_hash: &str) of home(Slot::FIRST) => "person-session/", token_hash;
     gateway_token(name: &str) of home(Slot::FIRST) => "gateway-token/", name;
     endpoint(id: &WebhookId) of home(id.slot()) => "endpoint/", id;
     notices() of home(Slot::FIRST) => "notices/all";

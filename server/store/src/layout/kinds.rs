@@ -15,8 +15,8 @@ use super::{
 use crate::{
     StoreError,
     domain::{
-        App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, Notices, PlatformKey,
-        SettledRow, Workspace,
+        App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, Notices, PersonSession,
+        PlatformKey, SettledRow, Workspace,
     },
 };
 
@@ -50,6 +50,7 @@ pub(super) fn entries_of(key: &[u8], value: &[u8]) -> Result<Vec<Entry>, StoreEr
         "platform-key" => parse::<PlatformKey>(key, value)?.entries(),
         "gateway-pause" => parse::<GatewayPause>(key, value)?.entries(),
         "notices" => parse::<Notices>(key, value)?.entries(),
+        "person-session" => parse::<PersonSession>(key, value)?.entries(),
         "destination" => parse::<Destination>(key, value)?.entries(),
         "payout" => parse::<StoredPayout>(key, value)?.entries(),
         "log" => parse::<LogPart>(key, value)?.entries(),

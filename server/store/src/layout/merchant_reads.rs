@@ -10,8 +10,8 @@ use crate::{
     Result,
     bytes::with_prefix,
     domain::{
-        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Notices, Place, PlatformKey, Scope,
-        StoredToken, Workspace,
+        ApiKey, App, Endpoint, GatewayName, GatewayPause, KeyHash, LogPart, Notices, PersonSession, Place, PlatformKey,
+        Scope, StoredToken, Workspace,
     },
 };
 
@@ -126,6 +126,17 @@ impl Store {
             found.extend(reads.records(keys, |key, record| parse(key, &record)).await?);
         }
         Ok(found)
+    }
+
+    /// The session whose token has this hash, ended or not.
+    pub async fn person_session(&self, token_hash: &str) -> Result<Option<PersonSession>> {
+        self.of(Slot::FIRST).json(keys::person_session(token_hash)).await
+    }
+
+    /// At most `at_most` sessions of people, in no order. Some of them may have ended.
+    pub async fn person_sessions(&self, at_most: usize) -> Result<Vec<PersonSession>> {
+        let found = self.of(Slot::FIRST).range(with_prefix(&keys::person_sessions()), at_most).await?;
+        found.iter().map(|(key, value)| parse(key, value)).collect()
     }
 
     /// A webhook endpoint, in any scope.

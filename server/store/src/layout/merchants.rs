@@ -7,8 +7,8 @@ use super::{
 use crate::{
     Migration,
     domain::{
-        ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, Notices, PlatformKey,
-        StoredToken, Workspace,
+        ApiKey, App, Coverage, Destination, Endpoint, GatewayPause, KeyHash, LogPart, Notices, PersonSession,
+        PlatformKey, StoredToken, Workspace,
     },
 };
 
@@ -85,6 +85,7 @@ records! {
     |it: GatewayPause| keys::gateway_pause(it.gateway), it, it.version => Vec::new();
     |it: PlatformKey| keys::platform_key(&it.hash), it, it.version => Vec::new();
     |it: Notices| keys::notices(), it, it.version => Vec::new();
+    |it: PersonSession| keys::person_session(&it.token_hash), it, it.version => Vec::new();
     |it: Migration| keys::migration(), it, it.version => Vec::new();
 }
 

@@ -8,8 +8,8 @@ use payments_core::{AuditId, Currency, Environment, KeyId, RANDOM_BYTES, Slot, S
 use payments_store::{
     Change, ClaimEnd, Prunable, Queue, Store, Write,
     domain::{
-        AdminPermission, ApiKey, App, AuditRecord, Brand, GatewayName, GatewayPause, KeyHash, LogPart, Notices, Place,
-        PlatformKey, Scope, StoredToken, Workspace,
+        AdminPermission, ApiKey, App, AuditRecord, Brand, GatewayName, GatewayPause, Grant, KeyHash, LogPart, Notices,
+        PersonSession, Place, PlatformKey, Role, Scope, StoredToken, Workspace,
     },
 };
 
@@ -106,6 +106,36 @@ fn notices(version: u64) -> Notices {
     serde_json::from_value(serde_json::json!({"version": version, "notices": [{"notice": notice}]})).unwrap()
 }
 
+fn session(version: u64) -> PersonSession {
+    PersonSession {
+        version,
+        id: KeyId::new(Slot::FIRST, at(0), [5; RANDOM_BYTES]),
+        token_hash: "5e".repeat(32),
+        subject: "7".into(),
+        email: Some("mita@platform.example".into()),
+        name: None,
+        grants: vec![Grant { role: Role::Viewer, workspace: Some(workspace(0).id) }],
+        created_at: at(0),
+        expires_at: at(60),
+        last_seen_at: at(0),
+        revoked_at: None,
+    }
+}
+
+pub(super) async fn a_session_is_removed_only_as_it_was_read(store: Arc<Store>) {
+    let stored = async |hash: &str| store.person_session(hash).await.unwrap();
+    let commit = async |write| store.commit(Change::of(write)).await;
+    commit(Write::PersonSession(Box::new(session(0)))).await.unwrap();
+    commit(Write::PersonSession(Box::new(session(1)))).await.unwrap();
+    assert_eq!(stored(&session(0).token_hash).await, Some(session(1)));
+    assert_eq!(store.person_sessions(9).await.unwrap(), [session(1)]);
+    assert!(store.person_sessions(0).await.unwrap().is_empty() && stored("5e").await.is_none());
+    commit(Write::PersonSessionRemoved(Box::new(session(0)))).await.unwrap_err();
+    commit(Write::PersonSessionRemoved(Box::new(session(1)))).await.unwrap();
+    assert_eq!(stored(&session(0).token_hash).await, None);
+    commit(Write::PersonSessionRemoved(Box::new(session(1)))).await.unwrap_err();
+}
+
 /// One record of each kind. All entries follow from them.
 fn one_of_each() -> Vec<Write> {
     let (hash, record) = api_key(1, 0);
@@ -117,6 +147,7 @@ fn one_of_each() -> Vec<Write> {
         Write::GatewayPause(Box::new(pause(0))),
         Write::PlatformKey(Box::new(platform_key(0))),
         Write::Notices(Box::new(notices(0))),
+        Write::PersonSession(Box::new(session(0))),
         added(endpoint(1), 9),
         payment(new_payment(1, at(0))),
         delivery(&ping(1, at(0), &endpoint(1))),
@@ -151,13 +182,22 @@ pub(super) async fn read(store: Arc<Store>) -> String {
     let pause = store.gateway_pause(pause(0).gateway).await.unwrap().unwrap();
     let platform = (store.platform_keys().await.unwrap(), store.audit(None, None, 9).await.unwrap());
     let notices = store.notices().await.unwrap().unwrap();
+    let session_of_person = store.person_session(&session(0).token_hash).await.unwrap().unwrap();
     let response = store.stored_response(&key("one")).await.unwrap().unwrap();
     let session = store.session(&paid).await.unwrap().unwrap();
     let outgoing = store.outgoing(&ping).await.unwrap().unwrap();
     format!(
         "{:?}",
         (
-            (workspace, key_record, app, (token, pause, platform, notices), response, session, outgoing),
+            (
+                workspace,
+                key_record,
+                app,
+                (token, pause, platform, notices, session_of_person),
+                response,
+                session,
+                outgoing
+            ),
             (store.totals(&scope(), Currency::Bdt).await.unwrap(), store.endpoints(&scope(), None, 9).await.unwrap()),
             (claims.into_iter().map(|claim| claim.work).collect::<Vec<_>>(), store.oldest_in_outbox().await.unwrap()),
         )
@@ -182,7 +222,7 @@ pub(super) async fn a_change_is_whole_or_not_there(store: Arc<Store>) {
 }
 
 pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_one(store: Arc<Store>) {
-    let of_version: [fn(u64) -> Write; 11] = [
+    let of_version: [fn(u64) -> Write; 12] = [
         |version| Write::Workspace(workspace(version)),
         |version| {
             let (hash, record) = api_key(1, version);
@@ -193,6 +233,7 @@ pub(super) async fn a_record_is_written_only_with_the_version_after_the_stored_o
         |version| Write::GatewayPause(Box::new(pause(version))),
         |version| Write::PlatformKey(Box::new(platform_key(version))),
         |version| Write::Notices(Box::new(notices(version))),
+        |version| Write::PersonSession(Box::new(session(version))),
         |version| Write::GatewayToken("bkash".into(), StoredToken { version, ..StoredToken::default() }),
         |version| {
             let mut endpoint = endpoint(1);

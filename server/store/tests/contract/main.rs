@@ -251,6 +251,7 @@ contract! {
         a_change_is_whole_or_not_there,
         an_audited_change_leaves_its_fields_and_is_dropped_by_age,
         a_record_is_written_only_with_the_version_after_the_stored_one,
+        a_session_is_removed_only_as_it_was_read,
         a_change_of_an_api_key_that_was_just_read_is_seen_at_once,
         a_part_of_the_log_of_requests_is_read_by_its_place_in_its_own_scope,
         one_of_several_simultaneous_changes_of_one_version_succeeds,

@@ -112,6 +112,7 @@ async fn move_all<S: Moved, T: Moved>() {
         "platform-key",
         "audit",
         "notices",
+        "person-session",
         "endpoint",
         "payment",
         "event",

@@ -22,8 +22,8 @@ use crate::{
     EventWrite, Migration, StoreError,
     domain::{
         ApiKey, App, AuditRecord, BooksEntry, Coverage, Destination, Endpoint, GatewayPause, LogPart, Notices,
-        PlatformKey, Scope, Session, SettledRow, Subject, Workspace, delivery_faults, endpoint_faults, faults,
-        owner_of,
+        PersonSession, PlatformKey, Scope, Session, SettledRow, Subject, Workspace, delivery_faults, endpoint_faults,
+        faults, owner_of,
     },
     invariants::{Effect, booking_fault, claim_faults, effect_of, event_faults},
 };
@@ -61,6 +61,7 @@ impl Check<'_> {
             "platform-key" => self.plain::<PlatformKey>(key, value).await,
             "gateway-pause" => self.plain::<GatewayPause>(key, value).await,
             "notices" => self.plain::<Notices>(key, value).await,
+            "person-session" => self.plain::<PersonSession>(key, value).await,
             "coverage" => self.plain::<Coverage>(key, value).await,
             "destination" => self.plain::<Destination>(key, value).await,
             "log" => self.plain::<LogPart>(key, value).await,
