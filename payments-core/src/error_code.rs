@@ -119,6 +119,12 @@ error_codes! {
         /// This key cannot advance the time of a sandbox or empty it: it is a live key, or the public key, which others use too.
         /// Use a test key of your own.
         OwnSandboxRequired = "own_sandbox_required",
+        /// A person's role refunds only up to a cap of the operator, and with this refund the payment's refunds would be above it.
+        /// Ask a colleague whose role has no cap.
+        RefundCapExceeded = "refund_cap_exceeded",
+        /// A request with a browser's session did not come from this server's own pages. Only they may use the session; a program
+        /// needs an API key.
+        CrossSiteRequest = "cross_site_request",
     }
     404 {
         /// No route has this path. Check the base URL; API paths start with `/api/v1`.

@@ -11,6 +11,7 @@ mod merchants;
 mod notices;
 mod operators;
 mod payouts;
+mod people;
 mod serve;
 mod settlements;
 mod values;
@@ -37,6 +38,7 @@ pub use merchants::{AppsCommand, KeysCommand, WorkspacesCommand};
 pub use notices::{NoticeArgs, NoticesCommand};
 pub use operators::{AuditCommand, PlatformKeysCommand};
 pub use payouts::{PayoutArgs, PayoutsCommand, ReasonArgs};
+pub use people::{PeopleArgs, SessionsCommand};
 pub use serve::{LogFormat, ServeArgs};
 pub use settlements::{SettlementList, SettlementsCommand};
 use values::{address, one_of, time};
@@ -167,6 +169,8 @@ pub enum AdminCommand {
     Notices(Admin<NoticesCommand>),
     /// List gateways, and pause one.
     Gateways(Admin<GatewaysCommand>),
+    /// List and revoke people's sessions of the console.
+    Sessions(Admin<SessionsCommand>),
     /// Print what merchants are owed, and what bank and gateways hold to cover it, now or when a day had ended. Exits with 1 if
     /// they do not cover it.
     Coverage(CoverageArgs),
@@ -193,6 +197,7 @@ impl AdminCommand {
             | Self::Gateways(Admin { args, .. })
             | Self::PlatformKeys(Admin { args, .. })
             | Self::Notices(Admin { args, .. })
+            | Self::Sessions(Admin { args, .. })
             | Self::Coverage(CoverageArgs { args, .. })
             | Self::Backup { args, .. } => args,
         }

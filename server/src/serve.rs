@@ -31,6 +31,7 @@ use crate::{
     commands::operations,
     delivery::{Dispatcher, LONGEST_ATTEMPT, Sender, TargetPolicy},
     gateway::{Credentials, Gateways},
+    http::People,
     log::terminal::Output,
     metrics::Metrics,
     process::reach::Reach,
@@ -60,6 +61,7 @@ pub async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Comm
     };
     let lasting = Lasting::open(args.data.location()?, Arc::clone(&ambient), &metrics)?;
     let ambient = lasting.ambient();
+    let people = args.people.settings(&front.base_url)?.map(People::new).transpose()?;
     let gateways = credentials.modes();
     let service = Arc::new(service(&args, credentials, &front, &lasting, ambient, &metrics, &tasks)?);
     let notices = args.notices.settings(&service.settings.targets)?;
@@ -128,7 +130,7 @@ pub async fn serve(args: ServeArgs, credentials: Credentials) -> Result<(), Comm
             tasks.stopping.cancelled().await;
             let _ = timeout(drain.min(LONGEST_ATTEMPT), dispatcher.close()).await;
         };
-        let serving = front.serve(&args, Arc::clone(&services), metrics.clone(), tasks.stopping.clone());
+        let serving = front.serve(&args, Arc::clone(&services), metrics.clone(), people, tasks.stopping.clone());
         tokio::join!(greeting, serving, delivering).0
     };
 

@@ -1,14 +1,42 @@
-// The console's way to the API. The key stays in this tab's session storage, and goes only to this server.
+// The console's way to the API: with a key, or as the person who has signed in. The key stays in this tab's session storage, and
+// goes only to this server.
 "use strict";
 window.consoleApi = ({ t }) => {
   const KEY = "payments-key";
   // The list of requests leaves out the console's reads.
   const MARK = { "x-console": "1" };
+  const PLACE = "payments-workspace";
+  // The person who has signed in at the operator's provider, with the workspaces that the person may open.
+  const person = JSON.parse(document.body.dataset.person ?? "null");
   const key = () => sessionStorage.getItem(KEY);
   const setKey = (text) => {
     scopes = undefined;
     if (text === null) sessionStorage.removeItem(KEY);
     else sessionStorage.setItem(KEY, text);
+  };
+  /** The workspace and the environment that the person has opened in this tab. A key goes before them. */
+  const place = () => {
+    const [id, environment] = (sessionStorage.getItem(PLACE) ?? "").split(" ");
+    const workspace = key() ? null : person?.workspaces.find((it) => it.id === id);
+    return workspace && { ...workspace, environment };
+  };
+  const open = (id, environment) => {
+    scopes = undefined;
+    sessionStorage.setItem(PLACE, `${id} ${environment}`);
+  };
+  const close = () => sessionStorage.removeItem(PLACE);
+  /** `live` or `test`; nothing if the tab shows no workspace. */
+  const environment = () => (key() ? (key().startsWith("sk_live_") ? "live" : "test") : place()?.environment);
+  const credentials = () => {
+    const at = place();
+    // Another site's form cannot send these headers.
+    return at ? { "x-workspace": at.id, "x-environment": at.environment, "x-csrf": "1" } : { "x-api-key": key() };
+  };
+  const signOut = async () => {
+    const response = await fetch("/dashboard/sign-out", { method: "POST", headers: { "x-csrf": "1" } });
+    if (!response.ok) throw new ApiError(response.status, t("The server did not end the session. Try again."));
+    close();
+    location.assign("/dashboard");
   };
 
   class ApiError extends Error {
@@ -29,7 +57,7 @@ window.consoleApi = ({ t }) => {
   };
 
   const send = async (method, path, body, idempotencyKey) => {
-    const headers = { "x-api-key": key(), ...MARK };
+    const headers = credentials();
     if (idempotencyKey) headers["idempotency-key"] = idempotencyKey;
     if (body !== undefined) headers["content-type"] = "application/json";
     try {
@@ -56,13 +84,13 @@ window.consoleApi = ({ t }) => {
       throw new ApiError(429, t("Too many requests. Try again in {seconds} s.", { seconds: response.headers.get("retry-after") }));
     }
     const lacking = response.status === 403 && String(value.message).match(/lacks the scope (\S+)$/);
-    if (lacking) throw new ApiError(403, t("This key may not do this: it lacks the scope {scope}.", { scope: lacking[1] }), false, value.message);
+    if (lacking) throw new ApiError(403, place() ? t("Your role may not do this: it lacks the scope {scope}.", { scope: lacking[1] }) : t("This key may not do this: it lacks the scope {scope}.", { scope: lacking[1] }), false, value.message);
     throw new ApiError(response.status, [value.message].flat().join("\n"), true);
   };
 
   /** Reads what is not JSON, such as a table. */
   const read = async (path, fault) => {
-    const response = await fetch("/api/v1" + path, { headers: { "x-api-key": key(), ...MARK }, cache: "no-store" });
+    const response = await fetch("/api/v1" + path, { headers: credentials(), cache: "no-store" });
     if (!response.ok) throw new Error(fault);
     return response;
   };
@@ -71,6 +99,10 @@ window.consoleApi = ({ t }) => {
   let scopes;
   const learnScopes = async () => {
     if (scopes !== undefined) return;
+    if (place()) {
+      scopes = place().scopes;
+      return;
+    }
     try {
       const { value } = await ask("GET", "/account/keys");
       scopes = value.find((it) => it.isCurrent)?.scopes ?? null;

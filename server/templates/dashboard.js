@@ -10,7 +10,7 @@
   const api = window.consoleApi(language);
   const elements = window.consoleElements(language);
   const { t } = language;
-  const { key, setKey, newVisit, learnScopes } = api;
+  const { key, setKey, place, close, environment, newVisit, learnScopes } = api;
   const { h, say, explained, field, form } = elements;
 
   const show = (title, ...children) => {
@@ -22,6 +22,7 @@
   // What the views of other files use.
   const tools = { ...language, ...api, ...elements, ...window.consoleJson(elements), show, SANDBOX_KEY, reload: () => route() };
   const notices = window.consoleNotices(tools);
+  const people = window.consolePerson(tools);
   const payment = window.paymentView(tools);
   const VIEWS = {
     payments: [t("Payments"), window.paymentsView(tools)],
@@ -49,8 +50,8 @@
       }
       await route();
     };
-    show(t("Sign in"), h("div", { class: "card" },
-      fault && h("p", { class: "fault", role: "alert" }, fault),
+    const said = fault ?? people.fault();
+    show(t("Sign in"), said && h("p", { class: "fault", role: "alert" }, said), people.card(route), h("div", { class: "card" },
       h("p", {}, t("The key stays in this tab and goes only to this server. Closing the tab deletes it.")),
       form([
         field(t("API key"), { name: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true },
@@ -66,13 +67,16 @@
   const leave = (fault) => {
     setKey(null);
     notices.clear();
+    close();
     signIn(fault);
   };
 
   const showEnvironment = () => {
-    const is = key()?.startsWith("sk_live_") ? "live" : "test";
+    const is = environment();
     const text = is === "live" ? t("LIVE: real money") : t("TEST: no money moves");
-    document.getElementById("environment").replaceChildren(key() ? h("span", { class: "badge environment-" + is }, text) : "");
+    const name = place() && h("span", { class: "workspace", translate: "no" }, place().name + " ");
+    document.getElementById("environment").replaceChildren(...[name, is && h("span", { class: "badge environment-" + is }, text)].filter(Boolean));
+    document.getElementById("switch").hidden = !place();
   };
 
   // The view that is shown, without its filters.
@@ -81,7 +85,7 @@
   const route = async () => {
     // The other language's page opens at the same view.
     document.getElementById("language").hash = location.hash;
-    if (!key()) return signIn();
+    if (!environment()) return signIn();
     nav.hidden = false;
     showEnvironment();
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -118,7 +122,8 @@
   nav.append(
     ...Object.entries(VIEWS).map(([name, [title]]) => h("a", { href: "#/" + name }, title)),
     h("a", { href: "/docs" }, t("Reference")),
-    h("button", { id: "leave", class: "plain", onclick: () => leave() }, t("Sign out")));
+    h("button", { id: "switch", class: "plain", hidden: true, onclick: () => leave() }, t("Workspaces")),
+    h("button", { id: "leave", class: "plain", onclick: () => (place() ? people.leave() : leave()) }, t("Sign out")));
 
   // The address names a view, so that link may not change it.
   document.querySelector(".skip").addEventListener("click", (event) => {
@@ -130,7 +135,11 @@
     (focused ?? main).focus();
   });
   addEventListener("unauthorized", () => {
-    if (!nav.hidden) leave(t("The server does not accept this API key any more: it was revoked, or it expired."));
+    if (place()) {
+      // The page still has the person's workspaces.
+      close();
+      location.assign("/dashboard?sign-in=ended");
+    } else if (!nav.hidden) leave(t("The server does not accept this API key any more: it was revoked, or it expired."));
   });
   route();
 })();

@@ -284,6 +284,7 @@ fn edge(service: &Arc<Service>, metrics: &Metrics, reference: &Arc<Reference>) -
         metrics_from: Arc::new([]),
         readiness: Readiness::default(),
         reference: Arc::clone(reference),
+        people: None,
         stopping: CancellationToken::new(),
     });
     let addresses = ConnectionsByAddress::new(usize::MAX, TrustedProxies::default());

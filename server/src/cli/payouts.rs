@@ -56,7 +56,10 @@ fn long_enough(key: &SecretString) -> Result<SecretString, CommandError> {
     }
 }
 
-fn each_once<K: Copy + Eq + Hash, V: Copy>(flag: &str, values: &[(K, V)]) -> Result<HashMap<K, V>, CommandError> {
+pub(super) fn each_once<K: Copy + Eq + Hash, V: Copy>(
+    flag: &str,
+    values: &[(K, V)],
+) -> Result<HashMap<K, V>, CommandError> {
     let map: HashMap<K, V> = values.iter().copied().collect();
     if map.len() < values.len() { Err(format!("{flag} names one thing twice").into()) } else { Ok(map) }
 }
@@ -70,7 +73,7 @@ fn hold(text: &str) -> Result<(GatewayName, u8), &'static str> {
     parsed().ok_or("must be a gateway and at most 60 days, such as bkash=2")
 }
 
-fn amount(text: &str) -> Result<(Currency, Amount), &'static str> {
+pub(super) fn amount(text: &str) -> Result<(Currency, Amount), &'static str> {
     let parsed = || {
         let (currency, amount) = text.split_once('=')?;
         Some((currency.parse().ok()?, amount.parse().ok()?))

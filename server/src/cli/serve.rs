@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 
 use super::{
-    DataArgs, NoticeArgs, PayoutArgs,
+    DataArgs, NoticeArgs, PayoutArgs, PeopleArgs,
     values::{address, base_url, host},
 };
 use crate::cli::CommandError;
@@ -83,6 +83,8 @@ pub struct ServeArgs {
     pub payouts: PayoutArgs,
     #[command(flatten)]
     pub notices: NoticeArgs,
+    #[command(flatten)]
+    pub people: PeopleArgs,
     /// HTTP proxy for calls to payment gateways, such as `http://proxy.internal:3128`. The server ignores HTTPS_PROXY
     /// and similar variables. Webhooks never go through a proxy. A URL with a password belongs in the variable or the file.
     #[arg(long, env = "PAYMENTS_GATEWAY_PROXY", hide_env_values = true, value_name = "URL")]

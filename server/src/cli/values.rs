@@ -106,7 +106,7 @@ pub(super) fn local_url(text: &str) -> Result<Url, &'static str> {
     })
 }
 
-fn is_this_machine(url: &Url) -> bool {
+pub(super) fn is_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => is_local_name(name),
         Some(Host::Ipv4(address)) => is_loopback(address.into()) || address.is_unspecified(),

@@ -13,7 +13,7 @@ use crate::{
         DisputesCommand, GatewaysCommand, KeysCommand, NoticesCommand, RefundsCommand, ReviewsCommand,
         WorkspacesCommand,
     },
-    commands::{books, operators},
+    commands::{books, operators, sessions},
     domain::Brand,
     log::terminal::{self, Output, cell},
     service::{
@@ -133,6 +133,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             GatewaysCommand::Enable { gateway } => GatewayRequest::Pause { gateway, until: None },
         }),
         AdminCommand::PlatformKeys(Admin { command, .. }) => AdminRequest::PlatformKeys(operators::request(command)),
+        AdminCommand::Sessions(Admin { command, .. }) => AdminRequest::Sessions(sessions::request(command)),
         AdminCommand::Coverage(CoverageArgs { date, .. }) => AdminRequest::Coverage { day: date },
         AdminCommand::Backup { directory, .. } => AdminRequest::BackUp { directory: absolute(directory)? },
     })
@@ -218,6 +219,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
             GatewayReply::Paused { gateway, paused_until } => out.line(format_args!("{gateway} {paused_until}"))?,
             GatewayReply::Token { token_until } => out.line(format_args!("{token_until}"))?,
         },
+        AdminReply::Sessions { sessions } => sessions::print(sessions, &mut out)?,
         AdminReply::Booked { booked } => {
             let BooksRow { change, amount, currency, reference, recorded_at, .. } = booked;
             let (change, reference) = (change.as_str(), cell(&reference));

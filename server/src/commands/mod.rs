@@ -10,4 +10,5 @@ mod no_store;
 pub mod operations;
 pub mod operators;
 pub mod payouts;
+mod sessions;
 pub mod settlements;

@@ -1,12 +1,13 @@
-//! `/admin/v1` over TCP: authenticates a platform key. The administration's own listener serves it.
+//! `/admin/v1` over TCP. Its own listener takes platform keys, the main one the sessions of people.
 
 use payments_core::ErrorCode;
 use warp::http::{HeaderValue, StatusCode, header};
 
 use super::{
-    gate,
+    gate, people,
     reply::{self, ApiError, Outcome},
     request::Request,
+    routes::Parts,
 };
 use crate::{
     administration::{Answered, Grant, MAX_BODY_BYTES, Who, answer},
@@ -14,7 +15,10 @@ use crate::{
 };
 
 pub(super) async fn serve(mut request: Request) -> Outcome {
-    let who = authenticate(&request).await?;
+    let who = match request.parts {
+        Parts::Administration => of_key(&request).await?,
+        _ => of_session(&request).await?,
+    };
     let body = request.read_large_body(MAX_BODY_BYTES).await?;
     let target = request.head.parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let services = &request.server.services;
@@ -28,8 +32,23 @@ pub(super) async fn serve(mut request: Request) -> Outcome {
     Ok(response)
 }
 
-/// Finds who sends the request. A request whose key fails counts for its client.
-async fn authenticate(request: &Request) -> Result<Who, ApiError> {
+/// The person whose session sends the request.
+async fn of_session(request: &Request) -> Result<Who, ApiError> {
+    if request.server.people.is_none() {
+        return Err(ApiError::no_such_path());
+    }
+    let session = people::of_console(request).await?;
+    let session = session.ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, "sign in to the console first"))?;
+    let grants = session.grants.iter().map(|it| Grant::Role { role: it.role, workspace: it.workspace.clone() });
+    Ok(Who {
+        actor: people::actor_of(&session),
+        address: Some(request.head.addresses.client),
+        grants: grants.collect(),
+    })
+}
+
+/// The platform key that sends the request. A request whose key fails counts for its client.
+async fn of_key(request: &Request) -> Result<Who, ApiError> {
     let client = request.head.addresses.client;
     let directory = &request.server.services.lasting.directory;
     let limits = &request.server.limits;

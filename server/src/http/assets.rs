@@ -31,6 +31,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("dashboard-elements.js", JAVASCRIPT),
         asset!("dashboard-json.js", JAVASCRIPT),
         asset!("dashboard-notices.js", JAVASCRIPT),
+        asset!("dashboard-person.js", JAVASCRIPT),
         asset!("dashboard-payments.js", JAVASCRIPT),
         asset!("dashboard-payment.js", JAVASCRIPT),
         asset!("dashboard-deliveries.js", JAVASCRIPT),

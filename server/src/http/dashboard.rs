@@ -2,27 +2,66 @@
 //! the browser's session storage and goes only to this server's API.
 
 use askama::Template;
+use serde::Serialize;
 use warp::http::StatusCode;
 
 use super::{
     assets,
     language::{Language, OTHER_LANGUAGE},
+    people,
     reply::{self, ApiError, Outcome},
     request::Request,
 };
+use crate::domain::{Permission, Role, Workspace};
 
 #[derive(Template)]
 #[template(path = "dashboard.html")]
 struct Dashboard {
     language: Language,
     sandbox_key: Option<&'static str>,
+    /// The provider at which people sign in.
+    provider: Option<String>,
+    /// The person who has signed in, as JSON.
+    person: Option<String>,
+}
+
+/// The person, as the console's scripts read it.
+#[derive(Serialize)]
+struct Person {
+    name: String,
+    workspaces: Vec<Opened>,
+}
+
+/// A workspace that the person may open.
+#[derive(Serialize)]
+struct Opened {
+    id: String,
+    name: String,
+    role: Role,
+    scopes: &'static [Permission],
 }
 
 pub(super) async fn show(request: Request) -> Outcome {
     let (language, is_chosen) = request.language();
-    let page = Dashboard { language, sandbox_key: request.service().offered_key().await };
+    let person = match people::of_page(&request).await? {
+        None => None,
+        Some(session) => {
+            let found = request.service().directory.workspaces_of_session(&session).await?.into_iter();
+            let opened = |(workspace, role): (Workspace, Role)| Opened {
+                id: workspace.id.to_string(),
+                name: workspace.name,
+                role,
+                scopes: role.permissions(),
+            };
+            let person = Person { name: session.label().to_owned(), workspaces: found.map(opened).collect() };
+            Some(serde_json::to_string(&person).map_err(ApiError::internal)?)
+        }
+    };
+    let cache = if person.is_some() { "no-store" } else { "no-cache" };
+    let provider = request.server.people.as_ref().map(|people| people.provider_name().to_owned());
+    let page = Dashboard { language, sandbox_key: request.service().offered_key().await, provider, person };
     let html = page.render().map_err(ApiError::internal)?;
-    let mut response = reply::page(StatusCode::OK, language, "no-cache", reply::SCRIPTED, html);
+    let mut response = reply::page(StatusCode::OK, language, cache, reply::SCRIPTED, html);
     if is_chosen {
         language.remember("/dashboard", &mut response);
     }

@@ -2,7 +2,7 @@
 
 use std::{future::ready, net::IpAddr, sync::Arc, time::Duration};
 
-use payments_core::{ErrorCode, LoggedRequest, Timestamp, UnknownFields};
+use payments_core::{AuditActor, ErrorCode, LoggedRequest, Timestamp, UnknownFields};
 use tokio::time::Instant;
 use warp::{
     http::{HeaderMap, Method, StatusCode, header},
@@ -13,6 +13,7 @@ use super::{
     head::{Described, Found, Head},
     limit::Verdict,
     page, parameters,
+    people::{self, Person},
     reply::{ApiError, Outcome},
     request::Request,
     route::{Access, Handling, Route},
@@ -27,20 +28,30 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
     let (server, head) = (Arc::clone(&request.server), Arc::clone(&request.head));
     let client = head.addresses.client;
     let begun = Instant::now();
-    let mut logged_for = None;
+    let (mut logged_for, mut is_masked) = (None, false);
     let (verdict, handling) = match route.access {
         Access::Keyed(needed, handle) => match authenticate(&server, &head).await {
-            Ok((caller, service)) => {
-                if found.template != REQUEST_LOG && !is_consoles_read(&head) {
+            Ok((caller, service, person)) => {
+                // The log is about the merchant's own programs.
+                let is_console_read = route.method == Method::GET && (person.is_some() || is_consoles(&head));
+                if found.template != REQUEST_LOG && !is_console_read {
                     logged_for = Some((Arc::clone(&caller), Arc::clone(&service)));
                 }
-                request.service = service;
+                is_masked = person.as_ref().is_some_and(|person| person.role.is_masked());
+                let role = person.as_ref().map(|person| person.role);
+                (request.service, request.person) = (service, person);
                 let verdict = server.limits.take_key(&caller.id).await;
                 let query = head.parts.uri.query().filter(|_| route.method == Method::GET);
-                let checked = ApiError::unless_permitted(&caller, needed)
-                    .and_then(|()| Ok(parameters::check(found.template, query)?));
+                let permitted = match role {
+                    Some(role) if !caller.may(needed) => Err(ApiError::role_lacks(role, needed)),
+                    _ => ApiError::unless_permitted(&caller, needed),
+                };
+                let checked = permitted.and_then(|()| Ok(parameters::check(found.template, query)?));
                 let handling = match checked {
-                    Ok(()) => audited(route, found, client, &caller, handle(Arc::clone(&caller), request)),
+                    Ok(()) => {
+                        let actor = request.person.as_ref().map(|person| person.actor.clone());
+                        audited(route, found, client, actor, &caller, handle(Arc::clone(&caller), request))
+                    }
                     Err(error) => Box::pin(ready(Err(error))),
                 };
                 (verdict, handling)
@@ -65,7 +76,10 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
         (None, None) if server.services.lasting.sender.is_delivery(&head.parts.headers) => {
             Err(ApiError::webhook_loop())
         }
-        (None, None) => handling.await,
+        (None, None) => match handling.await {
+            Ok(response) if is_masked => people::masked(response).await,
+            outcome => outcome,
+        },
     };
     if let Some((caller, service)) = logged_for {
         note(&service, &head, &caller, begun.elapsed(), &outcome);
@@ -76,16 +90,23 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
     })
 }
 
-/// Routes whose changes are not in the audit log, because the payment itself says who made it.
+/// Routes whose changes by keys are not in the audit log: there are many, and the payment itself is the record.
 const NOT_AUDITED: [&str; 2] = ["/api/v1/payments", "/api/v1/payments/{id}/simulate"];
 
-/// Names the caller in the audit log, if the request may change records.
-fn audited(route: &Route, found: &Found, client: IpAddr, caller: &Caller, handling: Handling) -> Handling {
-    if route.method == Method::GET || NOT_AUDITED.contains(&route.template) {
+/// Names the person or the caller's key in the audit log, if the request may change records.
+fn audited(
+    route: &Route,
+    found: &Found,
+    client: IpAddr,
+    person: Option<AuditActor>,
+    caller: &Caller,
+    handling: Handling,
+) -> Handling {
+    if route.method == Method::GET || (person.is_none() && NOT_AUDITED.contains(&route.template)) {
         return handling;
     }
     let acting = Acting {
-        actor: actor("api_key", caller.id.as_str(), caller.name.clone()),
+        actor: person.unwrap_or_else(|| actor("api_key", caller.id.as_str(), caller.name.clone())),
         address: Some(client),
         action: format!("{} {}", route.method, route.template),
         subject: Some(found.id.clone()).filter(|id| !id.is_empty()),
@@ -122,29 +143,42 @@ fn note(service: &Service, head: &Head, caller: &Caller, took: Duration, outcome
     }
 }
 
-/// Whether the console says that it reads for its pages. What it writes is logged as anybody's request.
-fn is_consoles_read(head: &Head) -> bool {
-    head.parts.method == Method::GET && head.parts.headers.contains_key("x-console")
+/// Whether the console says that it makes a request for its pages.
+fn is_consoles(head: &Head) -> bool {
+    head.parts.headers.contains_key("x-console")
 }
 
-/// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"). Ignores `Authorization` of
-/// other schemes, such as Basic for a proxy. A request whose key fails counts for its client. Once a client's limit is used
-/// up, its requests get 429 and the store is asked only about keys that worked lately. Returns the service that has the key's
-/// records.
-async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Service>), ApiError> {
+/// Authenticates by the Bearer token, or by `x-api-key` (API specification, "Authentication"), or by a person's session. Ignores
+/// `Authorization` of other schemes, such as Basic for a proxy. A request whose key fails counts for its client. Once a client's
+/// limit is used up, its requests get 429 and the store is asked only about keys that worked lately. Returns the service that has
+/// the key's records.
+async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Service>, Option<Person>), ApiError> {
     let unauthorized = |message| ApiError::new(ErrorCode::Unauthorized, message);
     // The listener counts the request for its client.
     let missing = "API key missing: send Authorization: Bearer <key> or x-api-key: <key>";
-    let key = key_of(&head.parts.headers).ok_or_else(|| unauthorized(missing))?;
     let client = head.addresses.client;
     let lasting = &server.services.lasting;
+    let Some(key) = key_of(&head.parts.headers) else {
+        let (people, parts) = (server.people.as_ref(), &head.parts);
+        return match people::authenticate(people, &lasting.directory, &parts.method, &parts.headers).await {
+            Ok(Some((key, person))) => {
+                let service = server.services.of(&key.scope)?;
+                Ok((Arc::new(key), service, Some(person)))
+            }
+            Ok(None) => Err(unauthorized(missing)),
+            Err(error) if error.status() == StatusCode::UNAUTHORIZED => {
+                Err(throttled(head, server.limits.take_failed_key(client).await).unwrap_or(error))
+            }
+            Err(error) => Err(error),
+        };
+    };
     if let Some(verdict) = server.limits.used_up(client).filter(|_| !lasting.has_worked_lately(key)) {
         return Err(throttled(head, verdict).unwrap_or_else(|| unauthorized(INVALID)));
     }
     let failure = match lasting.caller(key).await {
         Ok(Some(caller)) => {
             let service = server.services.of(&caller.scope)?;
-            return Ok((caller, service));
+            return Ok((caller, service, None));
         }
         Ok(None) => unauthorized(INVALID),
         Err(error @ ServiceError::KeyExpired) => error.into(),

@@ -5,6 +5,8 @@ use warp::{
     reply::Response,
 };
 
+use super::people::cookie;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     English,
@@ -60,9 +62,7 @@ impl Language {
 const COOKIE: &str = "lang";
 
 fn stored(headers: &HeaderMap) -> Option<Language> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).and_then(|(_, code)| Language::named(code))
+    cookie(headers, COOKIE).and_then(Language::named)
 }
 
 /// Reads the weights of `Accept-Language` (RFC 9110, section 12.5.4). English by default.

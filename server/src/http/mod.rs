@@ -34,6 +34,7 @@ mod page;
 mod parameters;
 mod payments;
 mod payouts;
+mod people;
 mod readiness;
 mod reference;
 mod reply;
@@ -63,6 +64,7 @@ pub use limit::RateLimits;
 pub use listener::{Edge, Limits, Listener};
 pub use logged::WithRequest;
 pub use metrics_at::MetricsAt;
+pub use people::{GroupGrant, People, PeopleSettings};
 pub use readiness::Readiness;
 pub use reference::Reference;
 #[cfg(feature = "simulation")]

@@ -7,6 +7,7 @@ use warp::http::StatusCode;
 
 use super::{
     idempotent::{Lookup, idempotent},
+    people::Person,
     reply,
     request::Request,
     summary::summary,
@@ -35,9 +36,10 @@ pub(super) async fn retrieve(caller: Caller, request: Request) -> reply::Outcome
 pub(super) async fn refund(caller: Caller, request: Request) -> reply::Outcome {
     request.without_query()?;
     let (service, id) = (Arc::clone(request.service()), request.id().to_owned());
+    let caps = request.person.as_ref().and_then(Person::refund_caps);
     idempotent(caller, request, StatusCode::OK, Lookup::First, |caller, body, identity| async move {
         let params = CreateRefund::from_json(&body)?;
-        service.refund_payment(&caller, &id, params, identity.as_ref()).await
+        service.refund_payment(&caller, &id, params, identity.as_ref(), caps.as_deref()).await
     })
     .await
 }

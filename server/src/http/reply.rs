@@ -12,7 +12,7 @@ use warp::{
 
 use super::language::Language;
 use crate::{
-    domain::Permission,
+    domain::{Permission, Role},
     gateway::NoticeError,
     service::{Answer, Caller, ServiceError},
     store::{PaymentJson, StoreError},
@@ -182,6 +182,11 @@ impl ApiError {
     pub(super) fn method_not_allowed(allowed: &'static str) -> Self {
         let error = Self::new(ErrorCode::MethodNotAllowed, format!("this path allows only {allowed}"));
         Self { header: Some((header::ALLOW, allowed)), ..error }
+    }
+
+    /// 403 for a person whose role lacks a permission.
+    pub(super) fn role_lacks(role: Role, needed: Permission) -> Self {
+        Self::new(ErrorCode::PermissionMissing, format!("the role {role} lacks the scope {needed}"))
     }
 
     /// 403 for a key that lacks a permission.

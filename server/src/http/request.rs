@@ -20,7 +20,9 @@ use super::{
     head::{Found, Head},
     language::Language,
     parameters,
+    people::Person,
     reply::ApiError,
+    routes::Parts,
     server::Server,
 };
 use crate::{gateway::Declaration, service::Service};
@@ -49,14 +51,23 @@ pub(super) struct Request {
     /// Which service handles the request: the lasting one, until the gate knows the caller.
     pub(super) service: Arc<Service>,
     pub(super) head: Arc<Head>,
+    /// What the listener of the request serves.
+    pub(super) parts: Parts,
+    /// The person who asks, if a session authenticates the request.
+    pub(super) person: Option<Person>,
 }
 
 /// Takes over a request that the listener hands in. Never rejects one.
-pub(super) fn request(server: Arc<Server>) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
+pub(super) fn request(
+    server: Arc<Server>,
+    parts: Parts,
+) -> impl Filter<Extract = (Request,), Error = Rejection> + Clone {
     warp::ext::get().map(move |head| Request {
         service: Arc::clone(&server.services.lasting),
         server: Arc::clone(&server),
+        parts,
         head,
+        person: None,
     })
 }
 

@@ -9,7 +9,7 @@ use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 use super::{
     account, administration, checkout, dashboard, docs, events, gate, gateways,
     head::Found,
-    health, home, page, payments, payouts,
+    health, home, page, payments, payouts, people,
     request::{Request, request},
     requests,
     route::{
@@ -96,6 +96,9 @@ static ROUTES: &[Route] = &[
     route(GET, "/docs", Unlimited(|r| Box::pin(docs::page(r)))),
     route(GET, "/docs/{id}", Unlimited(|r| Box::pin(docs::page(r)))),
     route(GET, "/dashboard", Unlimited(|r| Box::pin(dashboard::show(r)))),
+    route(GET, "/dashboard/sign-in", Page(|r| Box::pin(people::begin(r)))),
+    route(GET, "/dashboard/callback", Page(|r| Box::pin(people::finish(r)))),
+    route(POST, "/dashboard/sign-out", Keyless(|r| Box::pin(people::sign_out(r)))),
     route(GET, "/healthz", Unlimited(|r| Box::pin(health::alive(r)))),
     route(GET, "/readyz", Unlimited(|r| Box::pin(health::ready(r)))),
     route(GET, ADMINISTRATION, Unlimited(|r| Box::pin(administration::serve(r)))),
@@ -133,8 +136,8 @@ pub enum Parts {
 impl Parts {
     fn include(self, route: &Route) -> bool {
         match self {
-            Self::Api => !matches!(route.template, METRICS | ADMINISTRATION),
-            Self::ApiAndMetrics => route.template != ADMINISTRATION,
+            Self::Api => route.template != METRICS,
+            Self::ApiAndMetrics => true,
             Self::Administration => route.template == ADMINISTRATION,
             Self::Metrics => route.template == METRICS,
         }
@@ -154,7 +157,7 @@ pub fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
             None => page::no_such_path(&head.parts),
         }
     };
-    request(Arc::clone(server)).then(respond).boxed()
+    request(Arc::clone(server), parts).then(respond).boxed()
 }
 
 #[cfg(test)]

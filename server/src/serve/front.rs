@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{CommandError, ServeArgs},
     http::{
-        self, AdministrationAt, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, RateLimits, Readiness,
-        Reference, TrustedProxies,
+        self, AdministrationAt, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, People, RateLimits,
+        Readiness, Reference, TrustedProxies,
     },
     metrics::Metrics,
     process::{
@@ -55,6 +55,7 @@ impl Front {
         args: &ServeArgs,
         services: Arc<Services>,
         metrics: Metrics,
+        people: Option<People>,
         stopping: CancellationToken,
     ) {
         let Self { listener, metrics_at, administration_at, address, shares, .. } = self;
@@ -69,6 +70,7 @@ impl Front {
         let server = Arc::new(http::Server {
             readiness: Readiness::default(),
             reference: Arc::new(Reference::new(&service.settings.base_url)),
+            people,
             services,
             limits: Arc::new(limits),
             metrics,

@@ -20,6 +20,7 @@ use super::{
     payout_admin::{PayoutRequest, with_key},
     platform_keys::PlatformKeyRequest,
     retry_on_conflict,
+    sessions::SessionRequest,
     settlements::{SettlementRequest, with_setting},
 };
 use crate::{
@@ -114,6 +115,8 @@ pub enum AdminRequest {
     PlatformKeys(PlatformKeyRequest),
     /// Lists entries of the audit log.
     Audit(AuditFilter),
+    /// Lists and revokes people's sessions.
+    Sessions(SessionRequest),
     /// Changes how a developer app looks on the checkout page.
     UpdateApp { id: String, logo_url: Option<Edit<LogoUrl>>, colour: Option<Edit<Colour>> },
 }
@@ -205,6 +208,7 @@ impl Directory {
                 AdminReply::PlatformKeys { platform_keys: self.platform_keys(request).await? }
             }
             AdminRequest::Audit(filter) => self.audit(filter).await?,
+            AdminRequest::Sessions(request) => AdminReply::Sessions { sessions: self.sessions(request).await? },
             AdminRequest::UpdateApp { id, logo_url, colour } => self.update_app(&id, logo_url, colour).await?,
         })
     }

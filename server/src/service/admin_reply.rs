@@ -17,6 +17,7 @@ use super::{
     open_notices::NoticeRow,
     payout_admin::PayoutReply,
     platform_keys::PlatformKeyReply,
+    sessions::SessionReply,
     settlements::SettlementReply,
 };
 use crate::{
@@ -70,6 +71,8 @@ pub enum AdminReply {
     BackedUp(BackedUp),
     /// The open notices.
     Notices { notices: Vec<NoticeRow> },
+    /// The answer about people's sessions.
+    Sessions { sessions: SessionReply },
     /// The answer about gateways.
     Gateways { gateways: GatewayReply },
     /// The created or changed app.

@@ -46,6 +46,10 @@ pub enum ServiceError {
         "the merchant's balance and its overdraft limit do not cover this refund; wait for payments, or ask the operator"
     )]
     RefundOverdraws,
+    #[error("your role refunds at most {cap} of a payment; ask a colleague whose role has no cap")]
+    RefundCapExceeded { cap: Amount },
+    #[error("there are {at_most} sessions of people; revoke some, or sign in later")]
+    TooManySessions { at_most: usize },
     #[error("another payment has this merchantTransactionId; list the payments with it to find the first")]
     ReferenceUsed,
     #[error(transparent)]
@@ -175,6 +179,7 @@ impl ServiceError {
             Self::Notice(_) => ErrorCode::SignatureInvalid,
             Self::RefundInProgress => ErrorCode::RefundInProgress,
             Self::RefundOverdraws => ErrorCode::RefundOverdrawsBalance,
+            Self::RefundCapExceeded { .. } => ErrorCode::RefundCapExceeded,
             Self::ReferenceUsed => ErrorCode::MerchantTransactionIdUsed,
             Self::NotAvailable { .. } | Self::Payout(PayoutRefusal::MoreThanIsAvailable { .. }) => {
                 ErrorCode::PayoutNotAvailable
@@ -189,7 +194,9 @@ impl ServiceError {
             Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,
             Self::NotResent(_) => ErrorCode::DeliveryNotResendable,
             Self::KeyInProgress => ErrorCode::IdempotencyKeyInProgress,
-            Self::TooManyEffects { .. } | Self::TooManyPending { .. } => ErrorCode::TooManyInProgress,
+            Self::TooManyEffects { .. } | Self::TooManyPending { .. } | Self::TooManySessions { .. } => {
+                ErrorCode::TooManyInProgress
+            }
             Self::Conflict => ErrorCode::ConcurrentChange,
             Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
             Self::Unavailable(_) => ErrorCode::ServiceUnavailable,

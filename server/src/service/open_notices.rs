@@ -212,7 +212,7 @@ fn sentence(notice: &Notice) -> String {
 
 /// A command about notices.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "action", rename_all = "snake_case")]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub enum NoticeRequest {
     /// Lists the open notices.
     List,

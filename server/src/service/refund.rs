@@ -7,10 +7,11 @@
 //! A payment is refunded as a whole or in parts, one at a time. A part needs an idempotency key, because the same request
 //! again would be another part.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use payments_core::{
-    Amount, Cause, CreateRefund, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind, Timestamp,
+    Amount, Cause, CreateRefund, Currency, Environment, ErrorCode, Invalid, NewRefund, RawJson, RefundId, TimelineKind,
+    Timestamp,
 };
 use tokio::sync::OnceCell;
 
@@ -34,19 +35,25 @@ const MOST_CALLS: u32 = 6;
 /// The first backoff interval. It doubles up to the longest one.
 const FIRST_BACKOFF_SECONDS: u32 = 5;
 
+/// How much of a payment a caller may have refunded, by currency; nothing in other currencies.
+pub type RefundCaps = HashMap<Currency, Amount>;
+
 impl Service {
-    /// Refunds a paid payment, or a part of it, and commits its event.
+    /// Refunds a paid payment, or a part of it, and commits its event. With this refund, no more of the payment than `caps` says
+    /// may be refunded.
     pub async fn refund_payment(
         self: &Arc<Self>,
         caller: &Caller,
         id: &str,
         params: CreateRefund,
         request: Option<&IdempotentRequest>,
+        caps: Option<&RefundCaps>,
     ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let session = self.own_session(caller, id).await?;
+            let cap = caps.map(|caps| caps.get(&session.payment.currency).copied().unwrap_or(Amount::ZERO));
             // Refuse before claiming the key.
-            let pending = self.pending_refund(&session, &params, request)?;
+            let pending = self.pending_refund(&session, &params, request, cap)?;
             let way = session.attempt.as_ref().and_then(|attempt| self.gateways.refund_way(attempt.gateway));
             // A payment without an attempt was paid by hand, or is a test payment.
             let is_manual = match way {
@@ -60,8 +67,8 @@ impl Service {
                 return self.records().commit_refund(&session, next, pending, refund, request, overdraft).await;
             }
             let (id, params) = (id.to_owned(), params.clone());
-            let refund = |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
-                service.refund_at_gateway(&id, &params, request.as_ref()).await
+            let refund = move |service: Arc<Self>, request: Option<IdempotentRequest>| async move {
+                service.refund_at_gateway(&id, &params, request.as_ref(), cap).await
             };
             let developer = &caller.scope.developer_id;
             self.once(Effect::Refund, developer, request, self.settings.gateway_timeout, refund).await
@@ -75,6 +82,7 @@ impl Service {
         session: &Session,
         params: &CreateRefund,
         request: Option<&IdempotentRequest>,
+        cap: Option<Amount>,
     ) -> Result<PendingRefund> {
         if let Some(pending) = session.pending_refund.as_ref().filter(|_| !crate::planted!(PendingRefundReplaced)) {
             return match request.zip(pending.request.as_ref()) {
@@ -98,6 +106,13 @@ impl Service {
         if amount.is_some() && request.is_none() {
             return Err(Invalid::new(ErrorCode::IdempotencyKeyRequired, PART_WITHOUT_KEY).into());
         }
+        if let Some(cap) = cap {
+            let left = session.payment.amount_not_refunded();
+            let left = left.checked_sub(amount.unwrap_or(left)).unwrap_or(Amount::ZERO);
+            if session.payment.amount.checked_sub(left).is_none_or(|refunded| refunded > cap) {
+                return Err(ServiceError::RefundCapExceeded { cap });
+            }
+        }
         let reason = params.reason.clone();
         let reference = self.refunder(session).and_then(|gateway| gateway.declared().reference.own(&*self.ambient));
         let request = request.map(IdempotentRequest::to_parts);
@@ -110,6 +125,7 @@ impl Service {
         id: &str,
         params: &CreateRefund,
         request: Option<&IdempotentRequest>,
+        cap: Option<Amount>,
     ) -> Result<Answer> {
         retry_on_conflict(|| async {
             let session = self.session(id).await?;
@@ -121,7 +137,7 @@ impl Service {
             {
                 return Ok(answer);
             }
-            let pending = self.pending_refund(&session, params, request)?;
+            let pending = self.pending_refund(&session, params, request, cap)?;
             let refund = pending.id.clone();
             if session.pending_refund.as_ref().is_none_or(|known| known.id != refund) {
                 let check_at = Some(self.turn_until(self.refunder(&session)));

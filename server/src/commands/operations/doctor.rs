@@ -11,8 +11,10 @@ use std::time::SystemTime;
 
 use self::diagnosis::{Diagnosis, Verdict, failed, in_order};
 use crate::{
+    ambient::{Ambient, OperatingSystem},
     cli::{CommandError, ServeArgs},
     gateway::{Credentials, Probe, probe},
+    http::People,
     log::terminal::Output,
     store::Location,
 };
@@ -37,6 +39,7 @@ pub async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Co
     for (gateway, _) in credentials.configured().filter(|(gateway, _)| gateway.needs_token) {
         diagnoses.push(("token", token::check(args, &credentials, &location, gateway).await));
     }
+    diagnoses.extend(check_provider(args).await.map(|diagnosis| ("sign-in", diagnosis)));
 
     let mut out = Output::new();
     for (about, Diagnosis(verdict, text)) in &diagnoses {
@@ -46,6 +49,24 @@ pub async fn doctor(args: &ServeArgs, credentials: Credentials) -> Result<(), Co
         0 => Ok(()),
         failed => Err(format!("{failed} of {} checks failed", diagnoses.len()).into()),
     }
+}
+
+/// Reads the description of the provider at which people sign in, if there is one.
+async fn check_provider(args: &ServeArgs) -> Option<Diagnosis> {
+    let base_url = args.base_url.clone().unwrap_or_else(|| format!("http://{}", args.listen));
+    let people = match args.people.settings(&base_url) {
+        Ok(settings) => People::new(settings?),
+        Err(error) => return Some(failed(error.to_string())),
+    };
+    let probed = match people {
+        Ok(people) => people.probe(OperatingSystem.now()).await,
+        Err(error) => Err(error),
+    };
+    let issuer = args.people.oidc_issuer.as_deref().unwrap_or_default();
+    Some(match probed {
+        Ok(()) => in_order(format!("people sign in at {issuer}, which must know {base_url}/dashboard/callback")),
+        Err(error) => failed(format!("people cannot sign in at {issuer}: {error}; check --oidc-issuer")),
+    })
 }
 
 fn reachable(Probe { gateway, url, answer }: &Probe) -> Diagnosis {

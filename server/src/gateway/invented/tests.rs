@@ -124,7 +124,7 @@ impl World {
         let params = CreateRefund { amount: Some(Money::dollars(dollars).amount), reason: None };
         let body = Bytes::from(dollars.to_string());
         let request = IdempotentRequest::new(self.scope(), "POST", "/api/v1/payments/1/refund", key, &body);
-        let answer = self.service.refund_payment(&self.caller, id.as_str(), params, Some(&request)).await?;
+        let answer = self.service.refund_payment(&self.caller, id.as_str(), params, Some(&request), None).await?;
         Ok(payment(&answer))
     }
 

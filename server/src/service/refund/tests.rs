@@ -63,7 +63,7 @@ async fn a_gateway_is_asked_once_despite_conflicts_and_again_only_if_nothing_was
     let service = BUSY.get_or_init(|| service_with(Gateways::of(Busy)));
     let session = paid(service, Money::dollars(100)).await;
     let id = session.payment.id.as_str();
-    assert!(service.refund_at_gateway(id, &CreateRefund::default(), None).await.is_err());
+    assert!(service.refund_at_gateway(id, &CreateRefund::default(), None, None).await.is_err());
     let waiting = service.session(id).await.unwrap();
     assert!(waiting.pending_refund.as_ref().is_some_and(|pending| pending.is_unsent && pending.tries == 1));
     service.finish_pending_refund(&waiting).await.unwrap();

@@ -1,6 +1,7 @@
 //! A person's session of the console, and the roles that it has.
 
 use payments_core::{KeyId, Timestamp, WorkspaceId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Role, is_first};
@@ -9,7 +10,7 @@ use super::{Role, is_first};
 pub const LONGEST_SESSION_SECONDS: u32 = 12 * 60 * 60;
 
 /// A role for one workspace, or for all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Grant {
     pub role: Role,
     /// `None` for all workspaces.
