@@ -7,6 +7,8 @@
 //! A payment is refunded as a whole or in parts, one at a time. A part needs an idempotency key, because the same request
 //! again would be another part.
 
+mod amounts;
+
 use std::{collections::HashMap, sync::Arc};
 
 use payments_core::{
@@ -15,15 +17,15 @@ use payments_core::{
 };
 use tokio::sync::OnceCell;
 
+pub use self::amounts::known_refunds;
+use self::amounts::{amount_asked, amount_at_gateway, refunded_elsewhere};
 use super::{
     Answer, Caller, IdempotentRequest, Result, Service, ServiceError, claims::Effect, payments::EventData,
     records::Records, retry_on_conflict,
 };
 use crate::{
-    domain::{
-        GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, RefundReference, Session,
-    },
-    gateway::{Gateway, GatewayError, KnownRefund, RefundOutcome, RefundRequest, RefundWay, Rejection},
+    domain::{GatewayRefund, GatewayRefundState, LONGEST_REFUND_BACKOFF_SECONDS, PendingRefund, Session},
+    gateway::{Gateway, GatewayError, RefundOutcome, RefundRequest, RefundWay, Rejection},
     store::{Change, PaymentWrite, Write},
 };
 
@@ -358,42 +360,6 @@ impl Records<'_> {
         let body = write.json.clone();
         self.commit_once(vec![Write::Payment(Box::new(write))], body, request).await
     }
-}
-
-/// The amount of a pending refund: the named one, or all that is not refunded.
-fn amount_asked(session: &Session, pending: &PendingRefund) -> Amount {
-    pending.amount.unwrap_or(session.payment.amount_not_refunded())
-}
-
-/// The amount that the gateway is asked to refund; `None` for the whole payment, even if the request named its amount.
-fn amount_at_gateway(session: &Session, pending: &PendingRefund) -> Option<Amount> {
-    Some(amount_asked(session, pending)).filter(|amount| *amount != session.payment.amount)
-}
-
-/// The refunds of a payment that its gateway has accepted.
-pub(super) fn known_refunds(session: &Session) -> Vec<KnownRefund<'_>> {
-    let mut known = Vec::new();
-    for RefundReference { refund, reference } in &session.refund_references {
-        let refund = session.payment.refunds.iter().find(|it| it.id == *refund);
-        known.extend(refund.map(|it| KnownRefund { id: &it.id, reference, amount: it.amount }));
-    }
-    known
-}
-
-/// If the gateway gave back less than it was asked for: the sum of the refunds that it has and the payment lacks.
-async fn refunded_elsewhere(
-    gateway: &dyn Gateway,
-    session: &Session,
-    pending: &PendingRefund,
-    outcome: &RefundOutcome,
-) -> Result<Amount, GatewayError> {
-    let (RefundOutcome::Made(made), Some(attempt)) = (outcome, &session.attempt) else { return Ok(Amount::ZERO) };
-    if made.amount >= amount_asked(session, pending) {
-        return Ok(Amount::ZERO);
-    }
-    let mut reported = gateway.refunds(attempt, &known_refunds(session)).await?;
-    reported.retain(|it| it.reference != made.reference);
-    Ok(Amount::from_minor(session.refunds_lacked(&reported).map(|it| it.amount.as_minor()).sum()))
 }
 
 const PART_WITHOUT_KEY: &str = "a refund of a part needs an Idempotency-Key header, because the same request again would be \

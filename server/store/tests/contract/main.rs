@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod audit;
 mod books;
 mod broken_connections;
 mod changes;
@@ -247,9 +248,11 @@ macro_rules! contract {
 }
 
 contract! {
+    audit {
+        an_audited_change_leaves_its_fields_and_is_dropped_by_age,
+    }
     changes {
         a_change_is_whole_or_not_there,
-        an_audited_change_leaves_its_fields_and_is_dropped_by_age,
         a_record_is_written_only_with_the_version_after_the_stored_one,
         a_session_is_removed_only_as_it_was_read,
         a_change_of_an_api_key_that_was_just_read_is_seen_at_once,
