@@ -94,7 +94,7 @@ impl Story<'_> {
         match (attempts, &payment.raw_status) {
             (0, RawStatus::Paid | RawStatus::Refunded) => self.say(
                 Customer,
-                ["The customer paid on {paid}.", "ক্রেতা {paid} সময়ে টাকা দিয়েছেন।"],
+                ["The customer paid on {paid}.", "ক্রেতা {paid}-এ টাকা দিয়েছেন।"],
                 &[("paid", Time(payment.paid_at.unwrap_or(payment.updated_at)))],
             ),
             (0, RawStatus::Cancelled) => self.say(
@@ -111,7 +111,7 @@ impl Story<'_> {
                 Customer,
                 [
                     "The customer chose no way to pay before the payment page closed on {until}.",
-                    "পেমেন্ট পাতা {until} সময়ে বন্ধ হওয়ার আগে ক্রেতা টাকা দেওয়ার কোনো উপায় বেছে নেননি।",
+                    "পেমেন্ট পাতা {until}-এ বন্ধ হওয়ার আগে ক্রেতা টাকা দেওয়ার কোনো উপায় বেছে নেননি।",
                 ],
                 &[until],
             ),
@@ -127,7 +127,7 @@ impl Story<'_> {
                 Customer,
                 [
                     "The customer chose {gateway} and was sent there on {sent}.",
-                    "ক্রেতা {gateway} বেছে নিয়ে {sent} সময়ে সেখানে গেছেন।",
+                    "ক্রেতা {gateway} বেছে নিয়ে {sent}-এ সেখানে গেছেন।",
                 ],
                 &[sent],
             ),
@@ -135,7 +135,7 @@ impl Story<'_> {
                 Customer,
                 [
                     "The customer tried {times} times, last at {gateway} on {sent}.",
-                    "ক্রেতা {times} বার চেষ্টা করেছেন, সর্বশেষ {gateway}-এ {sent} সময়ে।",
+                    "ক্রেতা {times} বার চেষ্টা করেছেন, সর্বশেষ {gateway}-এ {sent}-এ।",
                 ],
                 &[times, sent],
             ),
@@ -151,7 +151,7 @@ impl Story<'_> {
                 [("amount", Sum(payment.amount)), ("paid", Time(paid_at)), ("transaction", Words(transaction.clone()))];
             let text = [
                 "{gateway} confirmed {amount} on {paid}: transaction {transaction}.",
-                "{gateway} {paid} সময়ে {amount} পাওয়া নিশ্চিত করেছে: লেনদেন নম্বর {transaction}।",
+                "{gateway} {paid}-এ {amount} পাওয়া নিশ্চিত করেছে: লেনদেন নম্বর {transaction}।",
             ];
             self.say(Gateway, text, &values);
         } else {
@@ -197,7 +197,7 @@ impl Story<'_> {
         } else if let Some(at) = session.next_late_check().filter(|_| payment.paid_at.is_none() && self.is_over()) {
             let text = [
                 "We ask {gateway} again on {at}, in case the money arrives late.",
-                "টাকা দেরিতে এলে যাতে ধরা পড়ে, আমরা {at} সময়ে {gateway}-কে আবার জিজ্ঞাসা করব।",
+                "টাকা দেরিতে এলে যাতে ধরা পড়ে, আমরা {at}-এ {gateway}-কে আবার জিজ্ঞাসা করব।",
             ];
             self.say(Gateway, text, &[("at", Time(at))]);
         }
@@ -230,7 +230,7 @@ impl Story<'_> {
             let text = match refund.status {
                 RefundStatus::PendingSettlement => [
                     "The platform sends the refund of {amount} by hand. It was asked for on {asked}, and is due by {due}.",
-                    "প্ল্যাটফর্ম {amount} হাতে ফেরত পাঠাবে। {asked} সময়ে চাওয়া হয়েছে, {due}-এর মধ্যে পাঠানোর কথা।",
+                    "প্ল্যাটফর্ম {amount} হাতে ফেরত পাঠাবে। {asked}-এ চাওয়া হয়েছে, {due}-এর মধ্যে পাঠানোর কথা।",
                 ],
                 RefundStatus::Pending => [
                     "{gateway} has been sending the refund of {amount} since {asked}.",
@@ -238,9 +238,9 @@ impl Story<'_> {
                 ],
                 RefundStatus::Failed => [
                     "The refund of {amount} failed on {settled}{why}.",
-                    "{amount} ফেরত দেওয়া {settled} সময়ে ব্যর্থ হয়েছে{why}।",
+                    "{amount} ফেরত দেওয়া {settled}-এ ব্যর্থ হয়েছে{why}।",
                 ],
-                _ => ["The refund of {amount} was sent on {settled}.", "{amount} {settled} সময়ে ফেরত পাঠানো হয়েছে।"],
+                _ => ["The refund of {amount} was sent on {settled}.", "{amount} {settled}-এ ফেরত পাঠানো হয়েছে।"],
             };
             self.say(Money, text, &values);
         }
@@ -298,14 +298,14 @@ impl Story<'_> {
         let text = match (delivery.status == DeliveryStatus::Success, delivery.attempts, delivery.next_attempt_at) {
             (true, ..) => [
                 "We sent the shop's server {event}, and it answered {answer} on {at}.",
-                "আমরা দোকানের সার্ভারে {event} পাঠিয়েছি, সেটি {at} সময়ে {answer} উত্তর দিয়েছে।",
+                "আমরা দোকানের সার্ভারে {event} পাঠিয়েছি, সেটি {at}-এ {answer} উত্তর দিয়েছে।",
             ],
             (false, 0, _) => {
                 ["{event} waits to be sent to the shop's server.", "{event} দোকানের সার্ভারে পাঠানোর অপেক্ষায় আছে।"]
             }
             (false, _, Some(_)) => [
                 "We sent the shop's server {event}, and it answered {answer} (attempts: {times}). We try again on {next}.",
-                "আমরা দোকানের সার্ভারে {event} পাঠিয়েছি, উত্তর {answer} (চেষ্টা: {times})। {next} সময়ে আবার পাঠাব।",
+                "আমরা দোকানের সার্ভারে {event} পাঠিয়েছি, উত্তর {answer} (চেষ্টা: {times})। {next}-এ আবার পাঠাব।",
             ],
             (false, _, None) => [
                 "We sent the shop's server {event}, and it answered {answer} (attempts: {times}). We do not try again.",

@@ -84,6 +84,7 @@ async fn a_summary_says_what_to_do_while_an_endpoint_fails_and_while_a_refund_is
     let transaction = live.payment(id.as_str()).await["gatewayTransactionId"].as_str().unwrap().to_owned();
     assert!(gateway.en.contains("confirmed ৳750.00") && gateway.bn.contains(&transaction), "{gateway:?}");
     let refund = live.request(Method::POST, &format!("/payments/{id}/refund")).json(&json!({"amount": 100}));
+    let refund = refund.header("idempotency-key", "r-1");
     assert_eq!(refund.send().await.unwrap().status(), StatusCode::OK);
     let timeline = own.payments().timeline(&id).await.unwrap();
     assert!(next(&timeline).contains("on its way back to the customer"), "{}", next(&timeline));

@@ -10,10 +10,16 @@ impl Story<'_> {
         let Told { session, now, .. } = self.told;
         let payment = &session.payment;
         if session.needs_manual_review() {
-            let text = [
-                "Wait: the platform looks into it. Do not ask the customer to pay again, and do not deliver yet.",
-                "অপেক্ষা করুন: প্ল্যাটফর্ম বিষয়টি দেখছে। ক্রেতাকে আবার টাকা দিতে বলবেন না, এখনই পণ্য দেবেন না।",
-            ];
+            let text = match payment.was_paid() {
+                true => [
+                    "Wait: the payment counts as paid, and the platform looks into the rest. The customer need not pay again.",
+                    "অপেক্ষা করুন: পেমেন্টটি পরিশোধিত, বাকিটা প্ল্যাটফর্ম দেখছে। ক্রেতাকে আবার টাকা দিতে হবে না।",
+                ],
+                false => [
+                    "Wait: the platform looks into it. Do not ask the customer to pay again, and do not deliver yet.",
+                    "অপেক্ষা করুন: প্ল্যাটফর্ম বিষয়টি দেখছে। ক্রেতাকে আবার টাকা দিতে বলবেন না, এখনই পণ্য দেবেন না।",
+                ],
+            };
             return self.say(Next, text, &[]);
         }
         if let Some(dispute) = payment.dispute().filter(|it| !it.status.is_closed()) {
@@ -67,7 +73,7 @@ impl Story<'_> {
             }
             (RawStatus::Processing, Some(_)) => [
                 "Wait: we ask {gateway} again on {check}. Do not ask the customer to pay again before that.",
-                "অপেক্ষা করুন: আমরা {check} সময়ে {gateway}-কে আবার জিজ্ঞাসা করব। তার আগে ক্রেতাকে আবার টাকা দিতে বলবেন না।",
+                "অপেক্ষা করুন: আমরা {check}-এ {gateway}-কে আবার জিজ্ঞাসা করব। তার আগে ক্রেতাকে আবার টাকা দিতে বলবেন না।",
             ],
             (RawStatus::Processing, None) => [
                 "Wait: we are asking {gateway} now. Do not ask the customer to pay again before it answers.",

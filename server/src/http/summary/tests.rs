@@ -39,7 +39,7 @@ fn refund(amount: u32, status: &str) -> Json {
 }
 
 fn dispute(status: &str) -> Json {
-    json!({"id": "dp_1", "amount": 100, "currency": "BDT", "status": status, "reason": "fraudulent",
+    json!({"id": "dsp_1", "amount": 100, "currency": "BDT", "status": status, "reason": "fraudulent",
         "evidenceDueBy": at(86_400), "openedAt": at(50), "amountWithdrawn": 0, "amountReinstated": 0})
 }
 
@@ -159,7 +159,7 @@ fn each_state_of_a_payment_says_what_the_customer_did_what_the_gateway_said_and_
             "review",
             session(review),
             31,
-            ["chose bKash", "does not fit this payment: “another amount”", "do not deliver yet"],
+            ["chose bKash", "does not fit this payment: “another amount”", "counts as paid"],
         ),
     ];
     for (state, session, now, [customer, gateway, next]) in cases {
