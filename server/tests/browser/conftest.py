@@ -36,9 +36,9 @@ def start(name, *arguments, **environment):
     return process, line.split()[-1]
 
 
-def call(url, body=None, method=None, key=None):
+def call(url, body=None, method=None, key=None, **more):
     """Sends a JSON request and returns the response's status and body."""
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", **more}
     if key:
         headers["authorization"] = f"Bearer {key}"
     data = None if body is None else json.dumps(body).encode()

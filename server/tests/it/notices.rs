@@ -50,9 +50,9 @@ async fn a_disabled_endpoint_has_a_notice(engine: Engine) {
     let gone = Receiver::start(Reply::Status(StatusCode::GONE, String::new())).await;
     let params = CreateWebhook::new(gone.url(), Subscription::All).retries(Retries::Standard);
     let endpoint: WebhookId = own.webhooks().create(params).await.unwrap().id;
-    let payment = live.create(750.0, "BDT").await;
+    live.create(750.0, "BDT").await;
     let disabled = (NoticeKind::EndpointDisabled, endpoint.to_string());
-    opens(&own, &[disabled.clone()]).await;
+    opens(&own, std::slice::from_ref(&disabled)).await;
     // It stays one notice, also after a restart.
     live.server.crash_and_restart();
     let paid = live.paid(100.0, "USD").await;
@@ -60,7 +60,7 @@ async fn a_disabled_endpoint_has_a_notice(engine: Engine) {
     let due = payments_client::Timestamp::from_millis(now() + 2 * 24 * 60 * 60 * 1000).unwrap().to_string();
     live.server.run(&[&arguments[..], &[&due]].concat());
     let disputed = live.payment(&paid).await["dispute"]["id"].as_str().unwrap().to_owned();
-    opens(&own, &[disabled, (NoticeKind::DisputeDue, disputed.clone())]).await;
+    opens(&own, &[disabled.clone(), (NoticeKind::DisputeDue, disputed.clone())]).await;
     let notice = own.account().notices().await.unwrap().pop().unwrap();
     assert_eq!((notice.payment.as_deref(), notice.due_at.map(|it| it.to_string())), (Some(&*paid), Some(due)));
     assert_eq!(open(&stranger).await, []);
@@ -73,8 +73,10 @@ async fn a_disabled_endpoint_has_a_notice(engine: Engine) {
         assert!(metrics.contains(&format!("payments_notices_open{{kind=\"{kind}\"}} {count}\n")), "{kind}");
     }
 
-    own.webhooks().update(&endpoint, UpdateWebhook::default().is_active(true)).await.unwrap();
+    // The event of the end comes before the endpoint wants events again, which would disable it again.
     live.server.run(&["disputes", "close", &disputed, "--as", "won"]);
+    opens(&own, std::slice::from_ref(&disabled)).await;
+    own.webhooks().update(&endpoint, UpdateWebhook::default().is_active(true)).await.unwrap();
     opens(&own, &[]).await;
     let told = eventually("four events", async || {
         let told = events(&platform);
@@ -85,7 +87,6 @@ async fn a_disabled_endpoint_has_a_notice(engine: Engine) {
     for kind in ["endpoint_disabled", "dispute_due"] {
         assert_eq!((of("notice.opened", kind), of("notice.closed", kind)), (1, 1), "{told:?}");
     }
-    assert!(!payment.is_empty());
 }
 
 fn now() -> i64 {

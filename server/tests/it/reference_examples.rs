@@ -117,6 +117,9 @@ async fn record() -> String {
     recorder.live.server.ended_deliveries(1).await;
     recorder.call("retrievePayment", Call { id: &payment, ..none() }).await;
     recorder.call("retrieveTimeline", Call { id: &payment, ..none() }).await;
+    // Sentences with a time in words differ in each run.
+    let summary = recorder.examples["retrieveTimeline"]["answer"]["summary"].as_array_mut().unwrap();
+    summary.retain(|line| !line["en"].as_str().unwrap().contains("(Dhaka time)"));
     recorder.call("listPayments", Call { query: "?status=completed&limit=1", ..none() }).await;
     let events = recorder.call("listEvents", Call { query: "?events=payment.completed&limit=1", ..none() }).await;
     recorder.call("retrieveEvent", Call { id: &id_of(&events["items"][0]), ..none() }).await;

@@ -79,7 +79,7 @@ impl Check<'_> {
                 hash.map(|hash| keys::api_key(&hash))
             }
             "audit-of" => keys::id_at_end(key).map(|id| keys::audit(&id)),
-            "endpoint-of" => keys::id_at_end(key).map(|id| keys::endpoint(&id)),
+            "endpoint-of" | "troubled-endpoint" => keys::id_at_end(key).map(|id| keys::endpoint(&id)),
             "pending-event" => keys::id_at_end(key).map(|id| keys::event(&id)),
             "outbox" => keys::id_at_end(key).map(|id| keys::delivery(&id)),
             "dispute" => id_of(value).map(|id| keys::payment(&id)),
