@@ -20,6 +20,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+pub(crate) use self::notice::base64;
 use self::{
     answers::{Refusal, not_found, refusal, text, unauthorized, unknown_payment},
     control::Switches,

@@ -1,4 +1,4 @@
-//! Strict fakes of three payment gateways for tests.
+//! Strict fakes of three payment gateways, and of a provider at which people sign in, for tests.
 //!
 //! A fake answers over real HTTP, refuses invalid requests as the gateway does, keeps books of the money it took, and
 //! injects network and gateway faults ([`Faults`]). It moves no real money.
@@ -20,6 +20,7 @@ mod control;
 mod customer;
 mod faults;
 mod form;
+pub mod oidc;
 mod serve;
 pub mod sslcommerz;
 pub mod stripe;
