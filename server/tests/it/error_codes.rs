@@ -25,9 +25,11 @@ use crate::{
 };
 
 /// Codes without a row, and the reasons.
-const NO_REQUEST: [(ErrorCode, &str); 4] = [
+const NO_REQUEST: [(ErrorCode, &str); 6] = [
     (ErrorCode::InternalError, "it needs a fault of the server; a test of the listener has a handler that panics"),
     (ErrorCode::WorkspaceNotFound, "every API key has a workspace, and none is ever removed"),
+    (ErrorCode::RefundCapExceeded, "only a person's role has a cap; see the tests of people"),
+    (ErrorCode::CrossSiteRequest, "only a person's browser has a session; see the tests of people"),
     (ErrorCode::ConcurrentChange, "32 tries in a row must lose against other requests"),
     (
         ErrorCode::OutcomeUnknown,

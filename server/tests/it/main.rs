@@ -73,6 +73,7 @@ mod pasted;
 mod pay;
 mod payout_statement;
 mod payouts;
+mod people;
 mod postgresql_page;
 mod power_loss;
 mod quiet_ends;

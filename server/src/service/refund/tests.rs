@@ -111,7 +111,7 @@ fn ten(session: &Session) -> (CreateRefund, IdempotentRequest) {
 async fn refunded(service: &Service) -> (Session, CreateRefund, IdempotentRequest, Answer) {
     let session = paid(service, Money::taka(100)).await;
     let (params, request) = ten(&session);
-    let pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
+    let pending = service.pending_refund(&session, &params, Some(&request), None).unwrap();
     let made = service
         .records()
         .record_refund(&session, session.after_refund(service.ambient.now()), &pending, made(&pending))
@@ -136,7 +136,7 @@ async fn a_refund_without_an_answer_for_a_day_needs_a_review_and_is_still_asked_
     let (params, request) = ten(&session);
     let day_ago = Timestamp::from_millis(service.ambient.now().as_millis() - 86_400_000).unwrap();
     for (tries, is_told) in [(0, false), (11, true), (12, true)] {
-        let mut pending = service.pending_refund(&session, &params, Some(&request)).unwrap();
+        let mut pending = service.pending_refund(&session, &params, Some(&request), None).unwrap();
         (pending.id, pending.tries) = (RefundId::new(Slot::FIRST, day_ago, [tries; RANDOM_BYTES]), tries.into());
         let attempt = Some(GatewayAttempt { gateway: GatewayName::of("stripe"), ..new_attempt("a") });
         let next = Session { pending_refund: Some(pending.clone()), attempt, review: None, ..session.next() };
@@ -157,7 +157,7 @@ async fn a_request_whose_key_got_a_response_after_the_claim_begins_no_second_ref
     let service = service();
     let (session, params, request, made) = refunded(&service).await;
     let id = session.payment.id.as_str();
-    let answer = service.refund_at_gateway(id, &params, Some(&request)).await.unwrap();
+    let answer = service.refund_at_gateway(id, &params, Some(&request), None).await.unwrap();
     assert_eq!((answer.replayed, answer.body), (true, made.body));
     let after = service.session(id).await.unwrap();
     assert_eq!((after.pending_refund, after.payment.refunds.len()), (None, 1));
@@ -167,7 +167,7 @@ async fn a_request_whose_key_got_a_response_after_the_claim_begins_no_second_ref
 async fn a_refund_made_by_the_gateway_counts_even_if_its_key_has_another_refunds_response() {
     let service = service();
     let (session, params, request, _) = refunded(&service).await;
-    let second = service.pending_refund(&session, &params, Some(&request)).unwrap();
+    let second = service.pending_refund(&session, &params, Some(&request), None).unwrap();
     let next = session.after_refund(service.ambient.now());
     service.records().record_refund(&session, next.clone(), &second, made(&second)).await.unwrap();
     let payment = service.session(session.payment.id.as_str()).await.unwrap().payment;
