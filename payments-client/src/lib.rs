@@ -45,20 +45,20 @@ pub use events::{Events, ListedEvent};
 pub use idempotency_key::{IdempotencyKey, IdempotencyKeyError};
 pub use payments::Payments;
 pub use payments_core::{
-    Account, AccountBalance, Advanced, Amount, ApiKey, AppId, AuditActor, AuditChange, AuditEntry, AuditId, AuditPage,
-    Balance, Balances, BankAccount, CheckoutSession, CreatePayment, CreatePayout, CreateWebhook, Currency, Customer,
-    Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout, DestinationKind,
-    DeveloperApp, DisabledReason, Dispute, DisputeId, DisputeStatus, Disputes, Environment, ErrorBody, ErrorCode,
-    Event, EventId, EventKind, EventPage, FieldError, InEachCurrency, LineItem, LoggedAttempt, LoggedRequest, Message,
-    Metadata, MetadataError, Money, MoneyError, Notice, NoticeKind, OtherWord, Page, Pay, PayResult, Payment,
-    PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount, PayoutDestination, PayoutId, PayoutInterval,
-    PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus, RecoverWebhook, Recovered, Redirect, Refund,
-    RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret, SetDestination,
-    SetPayoutSchedule, SignatureScheme, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation, Statement,
-    Status, Subscription, SummaryLine, SummaryTopic, Timeline, TimelineDelivery, TimelineEntry, TimelineEvent,
-    TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage, UnknownFields,
-    UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint, WebhookId, WithoutCancelUrl, WithoutSuccessUrl,
-    WorkspaceProfile,
+    Account, AccountBalance, AccountLimits, Advanced, Amount, ApiKey, AppId, AuditActor, AuditChange, AuditEntry,
+    AuditId, AuditPage, Balance, Balances, BankAccount, CheckoutSession, CreatePayment, CreatePayout, CreateWebhook,
+    Currency, Customer, Delivery, DeliveryError, DeliveryErrorCode, DeliveryId, DeliveryStatus, DemoCheckout,
+    DestinationKind, DeveloperApp, DisabledReason, Dispute, DisputeId, DisputeStatus, Disputes, Environment, ErrorBody,
+    ErrorCode, Event, EventId, EventKind, EventPage, FieldError, InEachCurrency, LimitInEachCurrency, LineItem,
+    LoggedAttempt, LoggedRequest, Message, Metadata, MetadataError, Money, MoneyError, Notice, NoticeKind, OtherWord,
+    Page, Pay, PayResult, Payment, PaymentId, PaymentMethod, PaymentPage, Payout, PayoutAccount, PayoutDestination,
+    PayoutId, PayoutInterval, PayoutPage, PayoutSchedule, PayoutStatus, RawJson, RawStatus, RecoverWebhook, Recovered,
+    Redirect, Refund, RefundId, RefundSource, RefundStatus, Refunds, Removed, RequestPage, Retries, RotateSecret,
+    SetDestination, SetPayoutSchedule, SignatureScheme, SimulateOutcome, SimulatePayment, SimulatedEvent, Simulation,
+    Statement, Status, Subscription, SummaryLine, SummaryTopic, Timeline, TimelineDelivery, TimelineEntry,
+    TimelineEvent, TimelineKind, Timestamp, Transaction, TransactionId, TransactionKind, TransactionPage,
+    UnknownFields, UpdateWebhook, Verdict, Volume, Wallet, WebhookEndpoint, WebhookId, WithoutCancelUrl,
+    WithoutSuccessUrl, WorkspaceProfile,
 };
 pub use payouts::Payouts;
 pub use raw_request::RawRequest;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-use crate::{AppId, DeveloperId, Timestamp, WorkspaceId, aliased::aliased_resource, hundredths};
+use crate::{Amount, AppId, DeveloperId, Timestamp, WorkspaceId, aliased::aliased_resource, hundredths};
 
 /// A sum of ledger postings, in whole minor units (paisa, cents). Unlike an [`Amount`](crate::Amount), it can be
 /// negative and has no maximum. On the wire it is a number in major units.
@@ -76,6 +76,36 @@ aliased_resource! {
         balance: AccountBalance = "balance",
         /// What customers have paid, over the lifetime of the account.
         volume: Volume = "volume",
+        /// The limits that the platform has set. `None` if there are none.
+        limits: Option<AccountLimits> = "limits" (omitted if None),
+    }
+}
+
+aliased_resource! {
+    /// The limits of a workspace. Each environment counts by itself. `None` means no limit.
+    #[derive(Debug)]
+    pub struct AccountLimits {
+        /// The maximum amount of a payment.
+        payment_at_most: LimitInEachCurrency = "paymentAtMost",
+        /// The maximum amount of the payments that are created on a day in Dhaka and do not fail.
+        day_at_most: LimitInEachCurrency = "dayAtMost",
+        /// How many payments may be created within a minute.
+        payments_a_minute: Option<u32> = "paymentsAMinute",
+        /// How many API keys of the workspace may work.
+        keys: Option<u32> = "keys",
+        /// How many webhook endpoints may exist, if the server allows more.
+        endpoints: Option<u32> = "endpoints",
+    }
+}
+
+aliased_resource! {
+    /// A limit in each currency.
+    #[derive(Debug)]
+    pub struct LimitInEachCurrency {
+        /// Taka.
+        bdt: Option<Amount> = "bdt",
+        /// Dollars.
+        usd: Option<Amount> = "usd",
     }
 }
 

@@ -195,6 +195,15 @@ error_codes! {
         PayoutInProgress = "payout_in_progress",
         /// The payout's status does not allow this, or whoever asks may not do it. Retrieve the payout.
         PayoutNotAllowed = "payout_not_allowed",
+        /// The amount is above what the merchant's workspace takes a payment. Ask for less, or have the server's operator raise
+        /// the limit. `GET /account` shows it.
+        PaymentLimitExceeded = "payment_limit_exceeded",
+        /// With this amount, the payments of the day in Dhaka would exceed what the merchant's workspace takes. The message has
+        /// what is left. Wait for tomorrow, or have the server's operator raise the limit.
+        DayLimitExceeded = "day_limit_exceeded",
+        /// The merchant's workspace has as many working API keys as its operator allows. Revoke one first. Only the operator's
+        /// commands create keys.
+        ApiKeyLimitReached = "api_key_limit_reached",
         /// The developer has as many webhook endpoints as the server allows. Remove one first.
         WebhookEndpointLimitReached = "webhook_endpoint_limit_reached",
         /// The delivery cannot be sent again: it is still pending, its endpoint was removed or is not active, or its payload
@@ -227,6 +236,9 @@ error_codes! {
     429 {
         /// The minute's requests are used up. Wait for as many seconds as `Retry-After` says.
         RateLimited = "rate_limited",
+        /// The merchant's workspace has created as many payments within a minute as its operator allows. Wait for as many seconds
+        /// as `Retry-After` says.
+        PaymentRateExceeded = "payment_rate_exceeded",
     }
     431 {
         /// The request line and headers are longer than 16 KiB, or there are more than 64 headers. Send fewer or shorter ones.

@@ -93,7 +93,10 @@ mod web_url;
 mod webhook;
 mod webhook_params;
 
-pub use account::{Account, AccountBalance, Balance, Balances, DeveloperApp, InEachCurrency, Volume, WorkspaceProfile};
+pub use account::{
+    Account, AccountBalance, AccountLimits, Balance, Balances, DeveloperApp, InEachCurrency, LimitInEachCurrency,
+    Volume, WorkspaceProfile,
+};
 pub use activity::{Activity, ActivityQuery, CurrencyActivity, DayActivity};
 pub use amount::Amount;
 pub use api_key::ApiKey;

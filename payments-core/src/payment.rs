@@ -86,6 +86,22 @@ impl Payment {
         self.refunds.total()
     }
 
+    /// Erases who the customer is, and if asked the metadata, or the texts of lines, description and reasons of refunds. The rest
+    /// of the payment stays.
+    pub fn erase_customer(&mut self, metadata: bool, lines: bool) {
+        self.customer = Customer::default();
+        if metadata {
+            self.metadata = Metadata::default();
+        }
+        if lines {
+            (self.description, self.line_items) = (None, None);
+            let ids: Vec<_> = self.refunds.iter().map(|refund| refund.id.clone()).collect();
+            ids.iter().for_each(|id| self.refunds.find_mut(id).into_iter().for_each(|refund| refund.reason = None));
+            // The reason stands beside the payment in the event of a refund.
+            self.unknown.erase("refund_reason");
+        }
+    }
+
     /// The amount and its currency.
     #[must_use]
     pub const fn money(&self) -> Money {

@@ -10,6 +10,11 @@ use serde_json::value::RawValue;
 pub struct RawJson(Arc<RawValue>);
 
 impl RawJson {
+    /// `null`.
+    pub(crate) fn null() -> Self {
+        Self(RawValue::NULL.to_owned().into())
+    }
+
     /// Creates a value from JSON text.
     ///
     /// # Errors
@@ -149,7 +154,7 @@ impl Metadata {
 impl Default for Metadata {
     /// The empty object.
     fn default() -> Self {
-        Self::new("{}").unwrap_or_else(|_| Self(RawJson(RawValue::NULL.to_owned().into())))
+        Self::new("{}").unwrap_or_else(|_| Self(RawJson::null()))
     }
 }
 

@@ -45,6 +45,11 @@ impl UnknownFields {
         }
     }
 
+    /// Removes a field's value, if there is the field.
+    pub(crate) fn erase(&mut self, name: &str) {
+        self.0.iter_mut().filter(|(known, _)| **known == *name).for_each(|(_, kept)| *kept = RawJson::null());
+    }
+
     /// Whether there are no unknown fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {

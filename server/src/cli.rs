@@ -1,6 +1,7 @@
 //! The command line.
 
 mod books;
+mod customers;
 mod data;
 mod developer;
 mod disputes;
@@ -28,6 +29,7 @@ use secrecy::SecretString;
 
 use crate::{service::ManualOutcome, store::Location};
 pub use books::{BooksCommand, CoverageArgs, EntryArgs};
+pub use customers::{CustomersCommand, RetentionArgs};
 pub use data::{AdminArgs, DataArgs, StoreArgs};
 pub use developer::{ApiArgs, ListenArgs, ResetArgs, TriggerArgs, secret_from};
 pub use disputes::{DisputeMoveArgs, DisputesCommand};
@@ -72,6 +74,8 @@ pub enum Command {
     Payouts(Admin<PayoutsCommand>),
     /// List who changed what.
     Audit(Admin<AuditCommand>),
+    /// Export and erase what is held on a customer.
+    Customers(Admin<CustomersCommand>),
     /// Print a server's events as they happen, read from its API. With --forward-to, also send each, signed, to your program.
     Listen(ListenArgs),
     /// Trigger an event with a test key, through a server's API.
@@ -120,6 +124,7 @@ impl Command {
             Self::Admin(command) => Some(&command.args().data),
             Self::Settlements(Admin { args, .. }) | Self::Payouts(Admin { args, .. }) => Some(&args.data),
             Self::Audit(Admin { args, .. }) => Some(&args.data),
+            Self::Customers(Admin { args, .. }) => Some(&args.data),
             Self::Check(args) => Some(&args.data),
             Self::Export(args) => Some(&args.data),
             Self::Restore(args) => Some(&args.admin.data),
@@ -260,8 +265,14 @@ pub struct MigrateArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum RefundsCommand {
-    /// List refunds that wait for manual settlement: payment, amount, currency, gateway transaction, phone, created, refund.
-    List,
+    /// List refunds that wait for manual settlement, the oldest first: payment, amount, currency, gateway transaction, phone,
+    /// created, refund, when it is due, and whether it is overdue.
+    List {
+        /// Days within which a refund must be sent. Default: as the running server is set, else 3.
+        #[arg(long = "manual-refund-days", env = "PAYMENTS_MANUAL_REFUND_DAYS", value_name = "DAYS",
+            value_parser = clap::value_parser!(u16).range(1..=365))]
+        due_days: Option<u16>,
+    },
     /// Record that you sent a refund to the customer.
     Settle {
         /// The refund's id, or the payment's id if only one of its refunds waits for settlement.

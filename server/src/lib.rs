@@ -39,8 +39,8 @@ pub mod parts {
         serve::workers,
         service::{
             AdminReply, AdminRequest, DisputeOutcome, DisputeRequest, KeyRow, ManualOutcome, PayoutOutcome,
-            PayoutReply, PayoutRequest, PayoutRow, PayoutSettings, Service, Services, Settings, SettlementReply,
-            SettlementRequest,
+            PayoutReply, PayoutRequest, PayoutRow, PayoutSettings, Retention, Service, Services, Settings,
+            SettlementReply, SettlementRequest,
         },
     };
 }
@@ -48,7 +48,7 @@ pub mod parts {
 use std::process::ExitCode;
 
 use cli::{Command, CommandError};
-use commands::{admin, developer, docs, health, operations, operators, payouts, settlements};
+use commands::{admin, customers, developer, docs, health, operations, operators, payouts, settlements};
 use config::Config;
 use payments_store::{self as store, ambient, domain, planted};
 use process::{file_modes, owner};
@@ -89,6 +89,7 @@ async fn run(Config { command, credentials, .. }: Config) -> Result<(), CommandE
         Command::Audit(command) => operators::audit(command).await,
         Command::Settlements(args) => settlements::run(args).await,
         Command::Payouts(args) => payouts::run(args).await,
+        Command::Customers(args) => customers::run(args).await,
         Command::Listen(args) => developer::listen(args).await,
         Command::Trigger(args) => developer::trigger(args).await,
         Command::Reset(args) => developer::reset(args).await,

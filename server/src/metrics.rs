@@ -31,6 +31,8 @@ pub struct Metrics {
     store_readable: Gauge,
     reviews: Gauge,
     manual_settlements: Gauge,
+    refunds_overdue: Gauge,
+    oldest_refund: Gauge,
     disputes: Gauge,
     disputes_due: Gauge,
     coverage: Family<[(&'static str, String); 1], Gauge>,
@@ -280,6 +282,8 @@ impl Metrics {
                 "Payments whose gateway state contradicts ours and needs a manual decision; see reviews list",
             ),
             manual_settlements: add(r, "refunds_unsettled", "Refunds that need manual settlement; see refunds list"),
+            refunds_overdue: add(r, "refunds_overdue", "Refunds that should have been sent by hand; see refunds list"),
+            oldest_refund: add(r, "refund_unsettled_seconds", "Age of the oldest refund that needs manual settlement"),
             disputes: add(r, "disputes_open", "Disputes that are not decided; see disputes list"),
             disputes_due: add(r, "disputes_due", "Open disputes whose evidence is due within three days, or was"),
             coverage: add(
@@ -313,6 +317,8 @@ impl Metrics {
         self.retries_waiting.set(observed.retries_waiting);
         self.reviews.set(observed.reviews);
         self.manual_settlements.set(observed.manual_settlements);
+        self.refunds_overdue.set(observed.refunds_overdue);
+        self.oldest_refund.set(observed.oldest_refund_seconds);
         self.disputes.set(observed.disputes);
         self.disputes_due.set(observed.disputes_due);
         for kind in NoticeKind::KNOWN.iter().map(ToString::to_string) {
@@ -334,6 +340,8 @@ pub struct Observed {
     pub retries_waiting: i64,
     pub reviews: i64,
     pub manual_settlements: i64,
+    pub refunds_overdue: i64,
+    pub oldest_refund_seconds: i64,
     pub disputes: i64,
     pub disputes_due: i64,
     pub coverage: BTreeMap<Currency, i64>,

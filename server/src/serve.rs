@@ -219,6 +219,7 @@ fn service(
         merchants_bear_costs: args.merchants_bear_gateway_costs,
         disputes_return_fee: args.disputes_return_fee,
         payouts: args.payouts.settings()?,
+        retention: args.retention.settings(),
     };
     Ok(Service::new(store, ambient, Arc::new(sender), gateways, settings, metrics, tracker.clone()))
 }

@@ -33,6 +33,15 @@ window.balancesView = ({ t, h, ask, read, show, choice, table, data, code, money
         table(t("Activity by day"), [t("Day"), t("Created payments"), t("Paid payments"), t("Success rate"), t("Volume")], days.toReversed().map(row))));
   };
 
+  const limitsOf = ({ paymentAtMost, dayAtMost, paymentsAMinute, keys, endpoints }) => {
+    const amounts = (label, limits) => CURRENCIES.filter(([currency]) => limits[currency.toLowerCase()] !== null).map(([currency]) => [label, money(limits[currency.toLowerCase()], currency)]);
+    const rows = [...amounts(t("A payment"), paymentAtMost), ...amounts(t("Payments created on a day in Dhaka"), dayAtMost),
+      ...[[t("Payments created within a minute"), paymentsAMinute], [t("API keys"), keys], [t("Webhook endpoints"), endpoints]].filter(([, count]) => count !== null)];
+    return h("section", { class: "card", "aria-labelledby": "limits" }, h("h2", { id: "limits" }, t("Limits of this workspace")),
+      table(t("Limits of this workspace"), [t("Limit"), t("At most")], rows.map(([label, limit]) => h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "amount" }, String(limit))))),
+      h("p", { class: "soft small" }, t("The platform sets these limits. Ask it to raise one.")));
+  };
+
   // The choice that changed the address: it keeps the focus.
   let changed = null;
   return async (query) => {
@@ -51,6 +60,7 @@ window.balancesView = ({ t, h, ask, read, show, choice, table, data, code, money
         figure(t("Volume in taka"), money(account.volume.bdt, "BDT")),
         figure(t("Volume in dollars"), money(account.volume.usd, "USD")),
         figure(t("Completed payments"), String(account.volume.total_payments))),
+      account.limits && limitsOf(account.limits),
       activityOf(asked, activity, chart, to));
     const focused = changed && document.getElementById("choice-" + changed);
     changed = null;

@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use payments_core::FeeRate;
 use payments_server::parts::{
     ConnectionsByAddress, Credentials, Dispatcher, Edge, Gateways, Hosts as NamedHosts, Metrics, Parts, PayoutSettings,
-    RateLimits, Readiness, Reference, Sender, Server, Service, Services, Settings, TargetPolicy, Transport,
+    RateLimits, Readiness, Reference, Retention, Sender, Server, Service, Services, Settings, TargetPolicy, Transport,
     TrustedProxies, workers,
 };
 use payments_store::{Store, ambient::Ambient, layout::Claims};
@@ -223,6 +223,7 @@ impl Node {
             merchants_bear_costs: false,
             disputes_return_fee: false,
             payouts: PayoutSettings { seal_key: Some("k".repeat(32).into()), ..PayoutSettings::default() },
+            retention: Retention::default(),
         };
         let (of_service, tasks) = (Arc::clone(&store), tracker);
         let service =

@@ -38,7 +38,7 @@ pub(super) async fn administer(world: &World, request: AdminRequest) -> Option<A
 }
 
 async fn settle_refund(world: &World) {
-    if let Some(AdminReply::Refunds { refunds }) = administer(world, AdminRequest::ListRefunds).await
+    if let Some(AdminReply::Refunds { refunds }) = administer(world, AdminRequest::ListRefunds { due_days: None }).await
         && let Some(row) = world.fate.choose(&refunds)
     {
         let (refund, reference) = (row.refund.to_string(), format!("transfer of {}", row.refund));

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use matchit::Router;
 
 use crate::domain::AdminPermission::{
-    self, AuditRead, DeliveriesWrite, KeysWrite, MerchantsRead, MerchantsWrite, MoneyRead, MoneyWrite, PeopleWrite,
-    ServerRead, ServerWrite,
+    self, AuditRead, CustomersWrite, DeliveriesWrite, KeysWrite, MerchantsRead, MerchantsWrite, MoneyRead, MoneyWrite,
+    PeopleWrite, ServerRead, ServerWrite,
 };
 
 /// The beginning of every path.
@@ -39,6 +39,10 @@ pub(super) static ROUTES: &[AdminRoute] = &[
     get("/keys", "list_keys", MerchantsRead, "keys"),
     post("/keys/revoke", "revoke_key", KeysWrite, "revokedAt"),
     post("/keys/rotate", "rotate_key", KeysWrite, "key"),
+    get("/workspaces/{workspace}/limits", "limits", MerchantsRead, "limits"),
+    route("PUT", "/workspaces/{workspace}/limits", "limits", MerchantsWrite, "limits"),
+    post("/workspaces/{workspace}/customers/export", "customers/export", CustomersWrite, "customers"),
+    post("/workspaces/{workspace}/customers/erase", "customers/erase", CustomersWrite, "customers"),
     get("/refunds", "list_refunds", MoneyRead, "refunds"),
     post("/refunds/{refund}/settle", "settle_refund", MoneyWrite, "settledAt"),
     get("/disputes", "disputes/list", MoneyRead, "disputes"),

@@ -1,13 +1,14 @@
 //! The commands about workspaces, their keys and their apps.
 
-use clap::{ArgGroup, Subcommand, builder::PossibleValuesParser};
-use payments_core::{Environment, Timestamp};
+use clap::{ArgGroup, Args, Subcommand, builder::PossibleValuesParser};
+use payments_core::{Amount, Currency, Environment, Timestamp};
 use url::Url;
 
 use super::values::{http_url, one_of, overlap, time};
 use crate::{
     domain::{Colour, Edit, LogoUrl, Permission},
     gateway::REGISTRY,
+    service::LimitsRequest,
 };
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +30,48 @@ pub enum WorkspacesCommand {
         #[arg(value_parser = PossibleValuesParser::new(ways()))]
         ways: Vec<String>,
     },
+    /// Set limits of a workspace, and print all. `none` removes one. Test and live payments count by themselves.
+    Limits(LimitsArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct LimitsArgs {
+    /// The workspace's id or name.
+    workspace: String,
+    /// Maximum amount of a payment, such as BDT=50000 or BDT=none; repeatable.
+    #[arg(long, value_name = "CURRENCY=AMOUNT", value_parser = amount_edit)]
+    payment_at_most: Vec<(Currency, String)>,
+    /// Maximum amount of the payments that are created on a day in Dhaka and do not fail; repeatable. Payments from before the
+    /// limit do not count.
+    #[arg(long, value_name = "CURRENCY=AMOUNT", value_parser = amount_edit)]
+    day_at_most: Vec<(Currency, String)>,
+    /// How many payments may be created within a minute.
+    #[arg(long, value_name = "N")]
+    payments_a_minute: Option<Edit<u32>>,
+    /// How many API keys may work.
+    #[arg(long, value_name = "N")]
+    keys: Option<Edit<u32>>,
+    /// How many webhook endpoints each environment may have, if the server allows more.
+    #[arg(long, value_name = "N")]
+    endpoints: Option<Edit<u32>>,
+}
+
+impl LimitsArgs {
+    pub(crate) fn request(self) -> LimitsRequest {
+        let Self { workspace, payment_at_most, day_at_most, payments_a_minute, keys, endpoints } = self;
+        let [payment_at_most, day_at_most] = [payment_at_most, day_at_most].map(|edits| edits.into_iter().collect());
+        LimitsRequest { workspace, payment_at_most, day_at_most, payments_a_minute, keys, endpoints }
+    }
+}
+
+/// Parses the change of a currency's amount.
+fn amount_edit(text: &str) -> Result<(Currency, String), &'static str> {
+    let parsed = || {
+        let (currency, amount) = text.split_once('=')?;
+        amount.parse::<Edit<Amount>>().ok()?;
+        Some((currency.parse().ok()?, amount.to_owned()))
+    };
+    parsed().ok_or("must be a currency and an amount or none, such as BDT=50000")
 }
 
 /// The names of all ways to pay.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 
 use super::{
-    DataArgs, NoticeArgs, PayoutArgs, PeopleArgs,
+    DataArgs, NoticeArgs, PayoutArgs, PeopleArgs, RetentionArgs,
     values::{address, base_url, host},
 };
 use crate::cli::CommandError;
@@ -49,6 +49,8 @@ pub struct ServeArgs {
     /// Days after which the server redacts the request and response bodies of a finished delivery; 0 keeps them.
     #[arg(long, env = "PAYMENTS_DELIVERY_BODY_DAYS", value_name = "DAYS", default_value_t = 30)]
     pub delivery_body_days: u16,
+    #[command(flatten)]
+    pub retention: RetentionArgs,
     /// Platform fee in basis points; 500 is 5 %.
     #[arg(long, env = "PAYMENTS_FEE_BPS", default_value_t = 500, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=10_000))]

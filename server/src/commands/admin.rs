@@ -18,8 +18,8 @@ use crate::{
     log::terminal::{self, Output, cell},
     service::{
         AdminReply, AdminRequest, AppRow, BooksRow, DisputeRequest, DisputeRow, GatewayReply, GatewayRequest,
-        GatewayRow, KeyRow, NoticeRequest, NoticeRow, PlatformKeyReply, PlatformKeyRequest, RefundRow, ReviewRow,
-        WorkspaceRow,
+        GatewayRow, KeyRow, LimitsRow, NoticeRequest, NoticeRow, PlatformKeyReply, PlatformKeyRequest, RefundRow,
+        ReviewRow, WorkspaceRow,
     },
     store::{
         BackedUp,
@@ -67,6 +67,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             WorkspacesCommand::Create { name } => AdminRequest::CreateWorkspace { name },
             WorkspacesCommand::List => AdminRequest::ListWorkspaces,
             WorkspacesCommand::Ways { workspace, ways } => AdminRequest::SetWays { workspace, ways },
+            WorkspacesCommand::Limits(args) => AdminRequest::Limits(args.request()),
         },
         AdminCommand::Keys(Admin { command, .. }) => match command {
             KeysCommand::Create { workspace, environment, app, app_only, name, scopes, expires_at } => {
@@ -95,7 +96,7 @@ fn request(command: AdminCommand) -> io::Result<AdminRequest> {
             AppsCommand::List => AdminRequest::ListApps,
         },
         AdminCommand::Refunds(Admin { command, .. }) => match command {
-            RefundsCommand::List => AdminRequest::ListRefunds,
+            RefundsCommand::List { due_days } => AdminRequest::ListRefunds { due_days },
             RefundsCommand::Settle { refund, reference } => AdminRequest::SettleRefund { refund, reference },
         },
         AdminCommand::Disputes(Admin { command, .. }) => AdminRequest::Disputes(match command {
@@ -168,6 +169,15 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
         AdminReply::Workspace { id, .. } => out.line(format_args!("{id}"))?,
         AdminReply::Ways { ways } if ways.is_empty() => out.line(format_args!("all"))?,
         AdminReply::Ways { ways } => out.line(format_args!("{}", ways.join(" ")))?,
+        AdminReply::Limits { limits } => {
+            let LimitsRow { payment_at_most, day_at_most, payments_a_minute, keys, endpoints } = limits;
+            for (name, amounts) in [("payment-at-most", payment_at_most), ("day-at-most", day_at_most)] {
+                amounts.iter().try_for_each(|(currency, it)| out.line(format_args!("{name} {currency}={it}")))?;
+            }
+            for (name, count) in [("payments-a-minute", payments_a_minute), ("keys", keys), ("endpoints", endpoints)] {
+                count.iter().try_for_each(|count| out.line(format_args!("{name} {count}")))?;
+            }
+        }
         AdminReply::Workspaces { workspaces } => {
             let row = |WorkspaceRow { id, developer_id, name, created_at }| {
                 format!("{id} {developer_id} {created_at} {name}")
@@ -187,12 +197,15 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
         AdminReply::App { app_id, .. } => out.line(format_args!("{app_id}"))?,
         AdminReply::Revoked { id, revoked_at } => out.line(format_args!("{id} revoked at {revoked_at}"))?,
         AdminReply::Refunds { refunds } => {
-            let row = |RefundRow { payment, refund, amount, currency, transaction, customer_phone, created_at }| {
+            let row = |row: RefundRow| {
+                let RefundRow { payment, refund, amount, currency, created_at, due_at, .. } = &row;
                 let [transaction, phone] =
-                    [&transaction, &customer_phone].map(|text| cell(text.as_deref().unwrap_or("-")));
-                format!("{payment} {amount} {currency} {transaction} {phone} {created_at} {refund}")
+                    [&row.transaction, &row.customer_phone].map(|text| cell(text.as_deref().unwrap_or("-")));
+                let overdue = if row.is_overdue { "overdue" } else { "-" };
+                format!("{payment} {amount} {currency} {transaction} {phone} {created_at} {refund} {due_at} {overdue}")
             };
-            out.table("PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED REFUND", refunds.into_iter().map(row))?;
+            let columns = "PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED REFUND DUE OVERDUE";
+            out.table(columns, refunds.into_iter().map(row))?;
         }
         AdminReply::Settled { payment, reference, settled_at, .. } => {
             out.line(format_args!("{payment} settled at {settled_at} as {reference}"))?;
@@ -227,6 +240,7 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
         }
         AdminReply::Settlements { settlements } => out.json(&settlements)?,
         AdminReply::Payouts { payouts } => out.json(&payouts)?,
+        AdminReply::Customers { customers } => out.json(&customers)?,
         AdminReply::Resent { delivery, .. } => out.line(format_args!("{delivery}"))?,
         AdminReply::Recovered { recovered } => out.line(format_args!("{recovered}"))?,
         AdminReply::Reviews { reviews } => {

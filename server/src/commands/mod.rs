@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod books;
 mod connection;
+pub mod customers;
 pub mod developer;
 pub mod docs;
 pub mod health;

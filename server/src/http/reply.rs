@@ -12,7 +12,7 @@ use warp::{
 
 use super::language::Language;
 use crate::{
-    domain::{Permission, Role},
+    domain::{LimitReached, Permission, Role},
     gateway::NoticeError,
     service::{Answer, Caller, ServiceError},
     store::{PaymentJson, StoreError},
@@ -149,6 +149,8 @@ pub(super) struct ApiError {
     message: Message,
     fields: Box<[FieldError]>,
     pub(super) header: Option<StaticHeader>,
+    /// How long to wait, unless that is a [`Verdict`](super::limit::Verdict) of the rate limit.
+    retry_after: Option<u64>,
 }
 
 impl ApiError {
@@ -158,7 +160,7 @@ impl ApiError {
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
             _ => None,
         };
-        Self { code, message: Message::One(message.into()), fields: Box::default(), header }
+        Self { code, message: Message::One(message.into()), fields: Box::default(), header, retry_after: None }
     }
 
     pub(super) fn code(&self) -> &ErrorCode {
@@ -225,8 +227,10 @@ impl ApiError {
     }
 
     pub(super) fn into_response(self) -> Response {
-        let (status, header) = (self.status(), self.header.clone());
-        json_text(status, self.body(), header)
+        let (status, header, wait) = (self.status(), self.header.clone(), self.retry_after);
+        let mut response = json_text(status, self.body(), header);
+        response.headers_mut().extend(wait.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
+        response
     }
 
     pub(super) fn body(self) -> String {
@@ -249,7 +253,7 @@ fn status_of(code: &ErrorCode) -> StatusCode {
 impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         let (code, fields) = (invalid.code(), invalid.fields().into());
-        Self { code, message: Message::Many(invalid.into_sentences()), fields, header: None }
+        Self { code, message: Message::Many(invalid.into_sentences()), fields, header: None, retry_after: None }
     }
 }
 
@@ -260,6 +264,9 @@ impl From<ServiceError> for ApiError {
             ServiceError::Invalid(invalid) => invalid.into(),
             ServiceError::Notice(NoticeError::Signature(_) | NoticeError::Unsigned(_)) => {
                 Invalid::new(code, message).into()
+            }
+            ServiceError::LimitReached(LimitReached::Minute { seconds, .. }) => {
+                Self { retry_after: Some(seconds), ..Self::new(code, message) }
             }
             ServiceError::Unavailable(cause) => {
                 match cause {

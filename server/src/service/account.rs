@@ -7,7 +7,10 @@ use payments_core::{
     UnknownFields, Volume, WorkspaceProfile,
 };
 
-use super::{Caller, Directory, Record, Result, Service, ServiceError, open_notices::count_notices};
+use super::{
+    Caller, Directory, Record, Result, Service, ServiceError, manual_settlement::due_at, open_notices::count_notices,
+    workspace_limits::shown,
+};
 use crate::{
     domain::{Workspace, owner_of},
     metrics::Observed,
@@ -32,6 +35,7 @@ impl Service {
             },
             balance: balances.into(),
             volume,
+            limits: shown(&workspace.limits),
             unknown: UnknownFields::new(),
         })
     }
@@ -78,6 +82,9 @@ impl Service {
         let sessions = self.store.open_disputes().await?;
         let disputes = sessions.iter().flat_map(|session| session.open_disputes());
         let due: Vec<_> = disputes.map(|dispute| dispute.evidence_due_by).collect();
+        let sent_by_hand = self.store.manual_settlements().await?;
+        let waiting = || sent_by_hand.iter().flat_map(|session| session.unsettled_refunds()).map(|it| it.created_at);
+        let days = self.settings.retention.manual_refund_days;
         let soon = now.plus_seconds(EVIDENCE_DUE_SOON_SECONDS);
         let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
         let sum = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
@@ -87,7 +94,9 @@ impl Service {
             outbox: sum(gauges.outbox),
             retries_waiting: sum(gauges.waiting),
             reviews: count(self.store.manual_reviews().await?.len()),
-            manual_settlements: count(self.store.manual_settlements().await?.len()),
+            manual_settlements: count(sent_by_hand.len()),
+            refunds_overdue: count(waiting().filter(|at| due_at(*at, days) <= now).count()),
+            oldest_refund_seconds: waiting().min().map_or(0, |at| (now.as_millis() - at.as_millis()) / 1000),
             disputes: count(due.len()),
             coverage: gauges.covers.iter().map(|(currency, it)| (*currency, it.surplus())).collect(),
             notices: count_notices(&self.store).await?,

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AdminReply, Directory, KeyRow, Record, Result, Service, ServiceError,
-    account::NO_APP,
     audit::AuditFilter,
     books::BooksRequest,
+    customers::CustomerRequest,
     disputes::DisputeRequest,
     gateway_pauses::GatewayRequest,
     keys::KeyLimits,
@@ -22,6 +22,7 @@ use super::{
     retry_on_conflict,
     sessions::SessionRequest,
     settlements::{SettlementRequest, with_setting},
+    workspace_limits::LimitsRequest,
 };
 use crate::{
     domain::{ApiKey, Brand, Colour, Edit, KeyHash, LogoUrl, ManualSettlement, Permission, unused_slug},
@@ -40,6 +41,8 @@ pub enum AdminRequest {
     CreateWorkspace { name: String },
     /// Sets the ways to pay that a workspace's customers see.
     SetWays { workspace: String, ways: Vec<String> },
+    /// Sets and shows the limits of a workspace.
+    Limits(LimitsRequest),
     /// Creates an API key for a workspace. An app binds the key to it; no scopes permit everything.
     CreateKey {
         workspace: String,
@@ -67,8 +70,12 @@ pub enum AdminRequest {
         #[serde(default)]
         overlap_seconds: u32,
     },
-    /// Lists the refunds that need manual settlement.
-    ListRefunds,
+    /// Lists the refunds that need manual settlement, the oldest first. They are due after so many days, by default as the server
+    /// is set.
+    ListRefunds {
+        #[serde(default)]
+        due_days: Option<u16>,
+    },
     /// Records the manual settlement of a refund, with the reference of the transfer.
     SettleRefund { refund: String, reference: String },
     /// Lists and records disputes.
@@ -77,6 +84,8 @@ pub enum AdminRequest {
     Settlements(SettlementRequest),
     /// Approves, sends and lists payouts.
     Payouts(PayoutRequest),
+    /// Exports and erases what is held on a customer.
+    Customers(CustomerRequest),
     /// Records a change of the platform's own accounts.
     Books(BooksRequest),
     /// What covers the merchants' money, now or when a day had ended in Dhaka.
@@ -133,7 +142,10 @@ impl Service {
     /// Runs a command from the command line on a running server.
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let request = with_setting(request, self.settings.merchants_bear_costs);
-        let request = with_key(request, self.settings.payouts.seal_key.as_ref());
+        let mut request = with_key(request, self.settings.payouts.seal_key.as_ref());
+        if let AdminRequest::ListRefunds { due_days } = &mut request {
+            due_days.get_or_insert(self.settings.retention.manual_refund_days);
+        }
         let reply = self.directory.administer(&self.gateways, request).await;
         self.fan_out.notify();
         reply
@@ -150,6 +162,7 @@ impl Directory {
         Ok(match request {
             AdminRequest::CreateWorkspace { name } => self.create_workspace(&name).await?,
             AdminRequest::SetWays { workspace, ways } => self.set_ways(&workspace, ways).await?,
+            AdminRequest::Limits(request) => AdminReply::Limits { limits: self.limits(request).await?.into() },
             AdminRequest::CreateKey { workspace, environment, app, only_its_app, name, scopes, expires_at } => {
                 let name = name.as_deref().map(|name| named("name", name).map(str::to_owned)).transpose()?;
                 let permissions = (!scopes.is_empty()).then_some(scopes);
@@ -162,7 +175,9 @@ impl Directory {
             AdminRequest::ListKeys => self.list_keys().await?,
             AdminRequest::RevokeKey { id } => self.revoke_key(&id).await?,
             AdminRequest::RotateKey { id, overlap_seconds } => self.rotate_key(&id, overlap_seconds).await?,
-            AdminRequest::ListRefunds => AdminReply::Refunds { refunds: self.list_refunds().await? },
+            AdminRequest::ListRefunds { due_days } => {
+                AdminReply::Refunds { refunds: self.list_refunds(due_days).await? }
+            }
             AdminRequest::SettleRefund { refund, reference } => {
                 let reference = checked("reference", &reference, MAX_TEXT_BYTES)?;
                 let (payment, settled) = self.settle_refund(&refund, reference).await?;
@@ -172,6 +187,7 @@ impl Directory {
             AdminRequest::Disputes(request) => self.dispute(request).await?,
             AdminRequest::Settlements(request) => self.settlements(gateways, request).await?,
             AdminRequest::Payouts(request) => self.payouts(request).await?,
+            AdminRequest::Customers(request) => AdminReply::Customers { customers: self.customers(request).await? },
             AdminRequest::Books(request) => AdminReply::Booked { booked: self.record_in_books(request).await? },
             AdminRequest::Coverage { day } => AdminReply::Coverage { coverage: self.coverage(day).await? },
             AdminRequest::ResendDelivery { delivery } => {
@@ -221,27 +237,6 @@ impl Directory {
         let (id, developer_id) = (workspace.id.to_string(), workspace.developer_id.to_string());
         self.commit(Change::of(Write::Workspace(workspace))).await?;
         Ok(AdminReply::Workspace { id, developer_id, name: name.to_owned() })
-    }
-
-    async fn create_key(
-        &self,
-        workspace: &str,
-        environment: Environment,
-        app: Option<String>,
-        limits: KeyLimits,
-    ) -> Result<AdminReply> {
-        if limits.expires_at.is_some_and(|at| at <= self.ambient.now()) {
-            return Err(invalid("the key would have expired already; give a later time"));
-        }
-        let workspace = self.named_workspace(workspace).await?;
-        let app_id = match app {
-            Some(id) => Some(self.own_app(&workspace.developer_id, &id.parse().map_err(|_| NO_APP)?).await?.id),
-            None => None,
-        };
-        let key = self.new_key_text(workspace.developer_id.slot(), environment);
-        let (hash, new) = self.new_api_key(&workspace, environment, KeyLimits { app_id, ..limits }, &key);
-        self.commit(Change::of(Write::ApiKey(hash, new))).await?;
-        Ok(AdminReply::Key { key })
     }
 
     async fn list_keys(&self) -> Result<AdminReply> {

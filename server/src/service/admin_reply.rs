@@ -10,6 +10,7 @@ use super::{
     ServiceError,
     books::BooksRow,
     coverage::CoverageReply,
+    customers::CustomerReply,
     disputes::DisputeRow,
     gateway_pauses::GatewayReply,
     manual_settlement::{RefundRow, ReviewRow},
@@ -19,6 +20,7 @@ use super::{
     platform_keys::PlatformKeyReply,
     sessions::SessionReply,
     settlements::SettlementReply,
+    workspace_limits::LimitsRow,
 };
 use crate::{
     domain::{Brand, Permission},
@@ -37,6 +39,8 @@ pub enum AdminReply {
     Workspaces { workspaces: Vec<WorkspaceRow> },
     /// The ways to pay that a workspace chose; none for all.
     Ways { ways: Vec<String> },
+    /// The limits of a workspace.
+    Limits { limits: LimitsRow },
     /// The developer apps.
     Apps { apps: Vec<AppRow> },
     /// The API keys.
@@ -55,6 +59,8 @@ pub enum AdminReply {
     Settlements { settlements: SettlementReply },
     /// Payouts.
     Payouts { payouts: PayoutReply },
+    /// What is held on a customer, or was erased.
+    Customers { customers: CustomerReply },
     /// The recorded change.
     Booked { booked: BooksRow },
     /// What covers the merchants' money.

@@ -5,6 +5,7 @@ use std::fmt;
 use payments_core::{Amount, Currency, ErrorCode, Invalid, PayoutRefusal, Refusal};
 
 use crate::{
+    domain::LimitReached,
     gateway::{GatewayError, NoticeError, Rejection},
     store::{CommitError, Conflict, StoreError},
 };
@@ -70,6 +71,13 @@ pub enum ServiceError {
     PayoutOpen,
     #[error("the merchant's balance is negative since the payout was requested; cancel the payout, or wait for money")]
     Overdrawn,
+    /// Other requests may succeed, or this one later.
+    #[error(transparent)]
+    LimitReached(LimitReached),
+    #[error(
+        "API key limit reached ({at_most} that work per workspace); revoke one first, or raise the limit with workspaces limits"
+    )]
+    TooManyKeys { at_most: u32 },
     #[error("webhook endpoint limit reached ({at_most} per developer and environment); delete one first")]
     TooManyEndpoints { at_most: usize },
     #[error("this delivery cannot be sent again: {0}")]
@@ -115,6 +123,7 @@ impl From<CommitError> for ServiceError {
             CommitError::Conflict(Conflict::PayoutOpen) => Self::PayoutOpen,
             CommitError::Conflict(Conflict::Overdrawn { .. }) => Self::Overdrawn,
             CommitError::Conflict(Conflict::OverdraftExceeded) => Self::RefundOverdraws,
+            CommitError::Conflict(Conflict::LimitReached(reached)) => Self::LimitReached(reached),
             CommitError::Conflict(Conflict::TooManyEndpoints { at_most }) => Self::TooManyEndpoints { at_most },
         }
     }
@@ -191,6 +200,10 @@ impl ServiceError {
             Self::NoDestination(_) => ErrorCode::PayoutDestinationMissing,
             Self::PayoutOpen => ErrorCode::PayoutInProgress,
             Self::Overdrawn => ErrorCode::PayoutNotAllowed,
+            Self::LimitReached(LimitReached::Payment { .. }) => ErrorCode::PaymentLimitExceeded,
+            Self::LimitReached(LimitReached::Day { .. }) => ErrorCode::DayLimitExceeded,
+            Self::LimitReached(LimitReached::Minute { .. }) => ErrorCode::PaymentRateExceeded,
+            Self::TooManyKeys { .. } => ErrorCode::ApiKeyLimitReached,
             Self::TooManyEndpoints { .. } => ErrorCode::WebhookEndpointLimitReached,
             Self::NotResent(_) => ErrorCode::DeliveryNotResendable,
             Self::KeyInProgress => ErrorCode::IdempotencyKeyInProgress,

@@ -41,6 +41,7 @@ pub(super) fn service_with(gateways: Gateways) -> Arc<Service> {
         merchants_bear_costs: false,
         disputes_return_fee: false,
         payouts: super::payouts::PayoutSettings::default(),
+        retention: super::Retention::default(),
     };
     let (store, metrics) = (MemoryStore::default().into_store(), Metrics::new());
     Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, TaskTracker::new()))

@@ -4,8 +4,13 @@ use std::sync::Arc;
 
 use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, UnknownFields, WorkspaceId};
 
-use super::{Directory, Result, Service, ServiceError};
-use crate::domain::{ApiKey, KeyHash, Permission, Workspace};
+use super::{
+    AdminReply, Directory, Result, Service, ServiceError, account::NO_APP, operator_text::invalid, retry_on_conflict,
+};
+use crate::{
+    domain::{ApiKey, KeyHash, Limits, Permission, Workspace},
+    store::{Change, Write},
+};
 
 /// The public test key of the sandbox workspace.
 pub const SANDBOX_KEY: &str = "sk_test_demo";
@@ -16,7 +21,7 @@ const KEY_RANDOM_BYTES: usize = 24;
 const MAX_LISTED: usize = 100;
 
 /// What a new key is for and what it may do.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct KeyLimits {
     pub(super) name: Option<String>,
     pub(super) app_id: Option<AppId>,
@@ -93,7 +98,35 @@ impl Directory {
             created_at: now,
             resets: 0,
             ways: Vec::new(),
+            limits: Limits::default(),
         }
+    }
+
+    /// Creates an API key for a workspace, if it may have another one.
+    pub(super) async fn create_key(
+        &self,
+        workspace: &str,
+        environment: Environment,
+        app: Option<String>,
+        limits: KeyLimits,
+    ) -> Result<AdminReply> {
+        if limits.expires_at.is_some_and(|at| at <= self.ambient.now()) {
+            return Err(invalid("the key would have expired already; give a later time"));
+        }
+        retry_on_conflict(|| async {
+            let workspace = self.named_workspace(workspace).await?;
+            let app_id = match &app {
+                Some(id) => Some(self.own_app(&workspace.developer_id, &id.parse().map_err(|_| NO_APP)?).await?.id),
+                None => None,
+            };
+            let key = self.new_key_text(workspace.developer_id.slot(), environment);
+            let limits = KeyLimits { app_id, ..limits.clone() };
+            let (hash, new) = self.new_api_key(&workspace, environment, limits, &key);
+            let writes = self.room_for_key(&workspace).await?.into_iter().chain([Write::ApiKey(hash, new)]).collect();
+            self.commit(Change { writes, ..Change::default() }).await?;
+            Ok(AdminReply::Key { key })
+        })
+        .await
     }
 
     /// Generates a key: the environment's prefix, the developer's slot and random hex.

@@ -4,7 +4,7 @@ use payments_core::{Cause, Currency, NewRefund, PaymentId, RawStatus, RefundId, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Result, operator_text::invalid, payments::EventData, retry_on_conflict};
+use super::{Directory, Result, Retention, operator_text::invalid, payments::EventData, retry_on_conflict};
 use crate::{
     domain::{ManualSettlement, Resolution, Session},
     gateway::{AttemptState, Gateways, Receipt},
@@ -33,6 +33,16 @@ pub struct RefundRow {
     pub transaction: Option<String>,
     pub customer_phone: Option<String>,
     pub created_at: Timestamp,
+    /// When the money should have been sent.
+    pub due_at: Timestamp,
+    pub is_overdue: bool,
+}
+
+const SECONDS_A_DAY: u32 = 24 * 60 * 60;
+
+/// When a refund that was made at a time must have been sent by hand.
+pub(super) fn due_at(created_at: Timestamp, days: u16) -> Timestamp {
+    created_at.plus_seconds(u32::from(days) * SECONDS_A_DAY)
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -62,9 +72,10 @@ pub enum ManualOutcome {
 }
 
 impl Directory {
-    /// Lists the refunds that need manual settlement.
-    pub(super) async fn list_refunds(&self) -> Result<Vec<RefundRow>> {
-        let sessions = self.store.manual_settlements().await?;
+    /// Lists the refunds that need manual settlement, the oldest first.
+    pub(super) async fn list_refunds(&self, due_days: Option<u16>) -> Result<Vec<RefundRow>> {
+        let (sessions, now) = (self.store.manual_settlements().await?, self.ambient.now());
+        let days = due_days.unwrap_or(Retention::default().manual_refund_days);
         let rows = sessions.iter().flat_map(|session| {
             let (payment, attempt) = (&session.payment, session.attempt.as_ref());
             session.unsettled_refunds().map(move |refund| RefundRow {
@@ -75,9 +86,13 @@ impl Directory {
                 transaction: attempt.and_then(|attempt| attempt.transaction.clone()),
                 customer_phone: payment.customer.phone.clone(),
                 created_at: refund.created_at,
+                due_at: due_at(refund.created_at, days),
+                is_overdue: due_at(refund.created_at, days) <= now,
             })
         });
-        Ok(rows.collect())
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by(|one, other| (one.created_at, &one.refund).cmp(&(other.created_at, &other.refund)));
+        Ok(rows)
     }
 
     /// Records that a person sent a refund's money, with the reference of the transfer. `id` is the refund's id, or its

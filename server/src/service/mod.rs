@@ -15,6 +15,7 @@ mod checkout;
 mod claims;
 mod confirm;
 mod coverage;
+mod customers;
 mod disputes;
 mod error;
 mod events;
@@ -53,6 +54,7 @@ mod recover;
 mod recoveries;
 mod refund;
 mod request_log;
+mod request_log_retention;
 mod resend;
 mod retry;
 mod sandbox;
@@ -68,10 +70,11 @@ mod transactions;
 mod turns;
 mod unknown_keys;
 mod webhooks;
+mod workspace_limits;
 
 use std::{sync::Arc, time::Duration};
 
-use payments_core::FeeRate;
+use payments_core::{FeeRate, Timestamp};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -91,6 +94,7 @@ use check_permits::CheckPermits;
 pub use checkout::{CheckoutView, Receipt};
 pub use claims::Claims;
 pub use coverage::{CoverRow, CoverageReply};
+pub use customers::{CustomerName, CustomerReply, CustomerRequest, Erased};
 pub use disputes::{DisputeOutcome, DisputeRequest, DisputeRow};
 use error::Record;
 pub use error::{Result, ServiceError};
@@ -117,6 +121,7 @@ pub use timeline::Told;
 use turns::Turns;
 use unknown_keys::UnknownKeys;
 pub use webhooks::verify_signature;
+pub use workspace_limits::{LimitsRequest, LimitsRow};
 
 /// The operator's settings.
 #[derive(Debug, Clone)]
@@ -141,6 +146,35 @@ pub struct Settings {
     /// Whether the platform returns its fee on what a gateway withdraws for a dispute.
     pub disputes_return_fee: bool,
     pub payouts: PayoutSettings,
+    pub retention: Retention,
+}
+
+/// How long records are kept, and refunds may wait for a person.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// After how many days without a change a payment loses its customer's data; never if `None`.
+    pub customer_data_days: Option<u16>,
+    pub request_log_days: u16,
+    /// Within how many days a refund must be sent by hand.
+    pub manual_refund_days: u16,
+}
+
+impl Retention {
+    /// Logged requests from before this time are not shown any more.
+    fn oldest_request(self, now: Timestamp) -> Timestamp {
+        days_before(now, self.request_log_days)
+    }
+}
+
+/// The time so many days before another.
+fn days_before(now: Timestamp, days: u16) -> Timestamp {
+    Timestamp::from_millis(now.as_millis() - i64::from(days) * 24 * 60 * 60 * 1000).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { customer_data_days: None, request_log_days: 7, manual_refund_days: 3 }
+    }
 }
 
 /// The use cases, with the store, the gateways and everything else that they call.

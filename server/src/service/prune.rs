@@ -1,10 +1,16 @@
 //! Prunes idempotency records and the audit log, and redacts old deliveries.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use payments_core::Timestamp;
 
-use super::Service;
+use super::{Service, days_before};
 use crate::{domain::StoredResponse, process::poll::poll, store::Prunable};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -12,23 +18,32 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 const BATCH_SIZE: usize = 256;
 /// Maximum deliveries per change. Deliveries are longer.
 const DELIVERY_BATCH_SIZE: usize = 32;
-const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
+const ROUNDS_AN_HOUR: u32 = 360;
 
 impl Service {
     /// Prunes stored responses after 24 hours and key claims after their lease, and redacts deliveries after
-    /// `delivery_body_days`, and drops the audit log's entries after `audit_days`. Runs forever.
+    /// `delivery_body_days`, erases customers' data after `customer_data_days`, and drops logged requests after `request_log_days`
+    /// and entries of the audit log after `audit_days`. Runs forever.
     pub async fn prune(self: Arc<Self>) {
+        let round = AtomicU32::new(0);
         poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
             self.prune_older(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
             self.prune_older(Prunable::KeyClaims, now, BATCH_SIZE).await;
-            let before =
-                |days: Option<u16>| Timestamp::from_millis(now.as_millis() - i64::from(days?) * DAY_MILLIS).ok();
-            if let Some(before) = before(self.settings.delivery_body_days) {
-                self.prune_older(Prunable::DeliveryBodies, before, DELIVERY_BATCH_SIZE).await;
+            if let Some(days) = self.settings.delivery_body_days {
+                self.prune_older(Prunable::DeliveryBodies, days_before(now, days), DELIVERY_BATCH_SIZE).await;
             }
-            if let Some(before) = before(self.settings.audit_days) {
-                self.prune_older(Prunable::Audit, before, BATCH_SIZE).await;
+            if let Some(days) = self.settings.audit_days {
+                self.prune_older(Prunable::Audit, days_before(now, days), BATCH_SIZE).await;
+            }
+            let retention = self.settings.retention;
+            if let Some(days) = retention.customer_data_days {
+                self.erase_old_customers(days_before(now, days)).await;
+            }
+            if round.fetch_add(1, Ordering::Relaxed) % ROUNDS_AN_HOUR == 0
+                && let Err(error) = self.drop_old_requests(retention.oldest_request(now)).await
+            {
+                tracing::error!(%error, "could not drop old logged requests; trying again in an hour");
             }
         })
         .await;

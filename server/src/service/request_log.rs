@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use payments_core::{ErrorCode, LoggedRequest, RequestPage, RequestQuery, Timestamp};
+use payments_core::{ErrorCode, LoggedRequest, RequestPage, RequestQuery};
 use prometheus_client::metrics::counter::Counter;
 use tokio::{task::JoinSet, time::sleep};
 
@@ -21,8 +21,6 @@ const MAX_OF_SCOPE: usize = 100;
 const MAX_NOTED: usize = 10_000;
 /// How many scopes' requests are stored at once, so that they share commits.
 const AT_ONCE: usize = 32;
-/// How long a request can be found.
-const DAYS: i64 = 7;
 /// How many parts one request for the log reads at most.
 const MAX_PARTS_READ: usize = 32;
 
@@ -145,7 +143,7 @@ impl Service {
     pub async fn requests(&self, caller: &Caller, query: &RequestQuery) -> Result<RequestPage> {
         let scope = &caller.scope;
         let mut page = RequestPage::default();
-        let oldest = Timestamp::from_millis(self.ambient.now().as_millis() - DAYS * 24 * 60 * 60 * 1000);
+        let oldest = self.settings.retention.oldest_request(self.ambient.now());
         let Some(mut part) = self.store.log_part(scope, Place::Open).await? else { return Ok(page) };
         if let Some(number) = query.before.map(|before| before.saturating_sub(1) / PART as u64)
             && number < part.number
@@ -161,7 +159,7 @@ impl Service {
                 if query.before.is_some_and(|before| position >= before) {
                     continue;
                 }
-                if oldest.is_ok_and(|oldest| request.created_at < oldest) {
+                if request.created_at < oldest {
                     return Ok(RequestPage { has_more: false, next: None, ..page });
                 }
                 if page.items.len() == query.limit() {
@@ -170,6 +168,9 @@ impl Service {
                 if query.includes(request) {
                     page.items.push(request.clone());
                 }
+            }
+            if part.place != Place::Open && part.requests.is_empty() {
+                return Ok(page);
             }
             let Some(number) = part.number.checked_sub(1) else { return Ok(page) };
             part = match self.full_part(scope, number).await? {
@@ -183,7 +184,7 @@ impl Service {
     }
 
     /// A full part; `None` if another one has taken its place.
-    async fn full_part(&self, scope: &Scope, number: u64) -> Result<Option<LogPart>> {
+    pub(super) async fn full_part(&self, scope: &Scope, number: u64) -> Result<Option<LogPart>> {
         let found = self.store.log_part(scope, Place::of(number)).await?;
         Ok(found.filter(|part| part.number == number))
     }
@@ -191,7 +192,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    use payments_core::{Environment, UnknownFields};
+    use payments_core::{Environment, Timestamp, UnknownFields};
 
     use super::*;
     use crate::service::in_memory::{caller, service};

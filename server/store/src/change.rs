@@ -8,9 +8,9 @@ use payments_core::{
 
 use super::{claim::Claim, migration::Migration};
 use crate::domain::{
-    ApiKey, App, AuditRecord, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, GatewayPause, IdempotencyKey,
-    KeyClaim, KeyHash, LogPart, Lookup, Notices, Outgoing, PayoutCondition, PayoutRecord, PersonSession, PlatformKey,
-    Scope, Session, SettledRow, StoredResponse, StoredToken, Workspace,
+    ApiKey, App, AuditRecord, BooksEntry, ClaimToken, Coverage, Destination, Endpoint, ErasePolicy, GatewayPause,
+    IdempotencyKey, KeyClaim, KeyHash, LimitReached, LogPart, Lookup, Notices, Outgoing, PayoutCondition, PayoutRecord,
+    PersonSession, PlatformKey, Scope, Session, SettledRow, StoredResponse, StoredToken, Workspace,
 };
 
 /// Writes that become durable together or not at all.
@@ -200,12 +200,14 @@ pub struct PaymentWrite {
     /// How far below zero the merchant's balance, less the refunds under way, may be after it. Else
     /// [`Conflict::OverdraftExceeded`].
     pub overdraft: Option<Amount>,
+    /// The session is its stored version without the customer's data, which the same commit erases in the events.
+    pub erases: Option<ErasePolicy>,
 }
 
 impl PaymentWrite {
     /// A change of a session. `json` is its payment.
     pub fn new(session: Session, json: RawJson, booking: Option<Booking>, event: Option<EventWrite>) -> Self {
-        Self { session, json, event, booking, without_event: Vec::new(), unique: None, overdraft: None }
+        Self { session, json, event, booking, without_event: Vec::new(), unique: None, overdraft: None, erases: None }
     }
 }
 
@@ -267,6 +269,9 @@ pub enum Conflict {
     /// The merchant's balance does not cover a refund, even with the overdraft.
     #[error("the merchant's balance and its overdraft do not cover the refund")]
     OverdraftExceeded,
+    /// A new payment exceeds a limit of its workspace.
+    #[error(transparent)]
+    LimitReached(LimitReached),
     /// The scope's webhook endpoint limit is reached.
     #[error("the webhook endpoint limit of {at_most} is reached")]
     TooManyEndpoints { at_most: usize },

@@ -119,6 +119,7 @@ fn a_mistyped_directory_does_not_get_a_new_store() {
         &["disputes", "list"],
         &["settlements", "list", "theirs"],
         &["payouts", "list"],
+        &["customers", "export", "--workspace", "ws_1", "--phone", "01712345678"],
         &["reviews", "list"],
         &["backup", "/tmp/never-made"],
         &["check"],

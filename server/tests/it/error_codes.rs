@@ -1,5 +1,6 @@
 //! Every error code over real HTTP: a table of requests with their status, code and invalid fields.
 
+mod limits;
 mod payouts;
 
 use std::{
@@ -25,7 +26,8 @@ use crate::{
 };
 
 /// Codes without a row, and the reasons.
-const NO_REQUEST: [(ErrorCode, &str); 6] = [
+const NO_REQUEST: [(ErrorCode, &str); 7] = [
+    (ErrorCode::ApiKeyLimitReached, "only the operator's commands create API keys"),
     (ErrorCode::InternalError, "it needs a fault of the server; a test of the listener has a handler that panics"),
     (ErrorCode::WorkspaceNotFound, "every API key has a workspace, and none is ever removed"),
     (ErrorCode::RefundCapExceeded, "only a person's role has a cap; see the tests of people"),
@@ -92,6 +94,7 @@ async fn every_error_code_has_a_request_that_returns_it() {
     unknown_ids(table, &live.server).await;
     states(table, &live).await;
     webhooks(table, &live.server).await;
+    limits::rows(table, &live.server).await;
     gateways(table, &live).await;
     payouts::rows(table, &live).await;
     a_key_in_progress(table).await;

@@ -77,6 +77,7 @@ impl World {
             merchants_bear_costs: false,
             disputes_return_fee: false,
             payouts: PayoutSettings::default(),
+            retention: crate::service::Retention::default(),
         };
         let service = Arc::new(Service::new(store, ambient, sender, gateways, settings, &metrics, tasks));
         let key: ApiKey = serde_json::from_value(json!({"id": "key_1", "workspace_id": "ws_1",

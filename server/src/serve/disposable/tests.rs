@@ -6,7 +6,7 @@ use payments_core::{RANDOM_BYTES, Slot, WorkspaceId};
 use tokio::time::timeout;
 
 use super::*;
-use crate::{ambient::OperatingSystem, metrics::Metrics};
+use crate::{ambient::OperatingSystem, domain::Limits, metrics::Metrics};
 
 const HOUR: i64 = 3_600_000;
 
@@ -62,6 +62,7 @@ impl Place {
             created_at: at(0),
             resets: 0,
             ways: Vec::new(),
+            limits: Limits::default(),
         }
     }
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use payments_core::{Customer, MobileNumber, Payment, PaymentId};
 
-/// A value by which payments of a scope are found. A payment has at most one of each kind, and they never change.
+/// A value by which payments of a scope are found. A payment has at most one of each kind. They never change, but an erasure of
+/// the customer's data removes the e-mail address and the phone number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lookup {
     pub kind: LookupKind,

@@ -6,7 +6,7 @@ use payments_core::{AppId, DeveloperId, Environment, KeyId, Slot, Timestamp, Wor
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Permission, is_first};
+use super::{Limits, Permission, is_first};
 
 /// A developer and an environment. Requests read and write records of their own scope only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub struct Workspace {
     /// The ways to pay that its customers see, in this order. Without any, all of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<String>,
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
 }
 
 impl Workspace {

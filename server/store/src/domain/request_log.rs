@@ -7,7 +7,7 @@ use super::{Scope, is_first};
 
 pub const PART: usize = 32;
 /// The maximum number of full parts. Each further part replaces the oldest.
-const PARTS: u64 = 1000;
+pub const PARTS: u64 = 1000;
 
 /// A part of a scope's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ use super::{
     entry::{Record, day_number},
     event::{Pending, StoredEvent},
     keys,
+    limits::OF_ENDPOINTS,
     list::List,
     merchants::{ENDPOINTS, KeyOf, TokenOf, Versioned},
     payment::StoredPayment,
@@ -107,7 +108,10 @@ impl Draft<'_> {
     }
 
     fn add_endpoint(&mut self, endpoint: &Endpoint, at_most: usize) -> Result<(), CommitError> {
-        let count = self.head(&keys::head_of_scope(&endpoint.scope()))?.sum(ENDPOINTS);
+        let head = self.head(&keys::head_of_scope(&endpoint.scope()))?;
+        let count = head.sum(ENDPOINTS);
+        let own = head.sums.get(OF_ENDPOINTS).and_then(|it| usize::try_from(*it).ok());
+        let at_most = own.map_or(at_most, |own| own.min(at_most));
         if usize::try_from(count).unwrap_or_default() >= at_most {
             return Err(Conflict::TooManyEndpoints { at_most }.into());
         }
@@ -116,7 +120,7 @@ impl Draft<'_> {
 
     /// Returns whether its event became pending.
     fn payment(&mut self, write: &PaymentWrite) -> Result<bool, CommitError> {
-        let PaymentWrite { session, json, booking, event, without_event, unique, overdraft } = write;
+        let PaymentWrite { session, json, booking, event, without_event, unique, overdraft, erases } = write;
         let (scope, key) = (session.scope(), keys::payment(&session.payment.id));
         let before = match self.get(&key)? {
             Some(record) => Some(StoredPayment::parse(&key, &record)?),
@@ -128,7 +132,13 @@ impl Draft<'_> {
         {
             return Err(Conflict::LookupUsed.into());
         }
-        let keeps_data = event.is_none() && before.as_ref().is_some_and(|before| *before.json == *json);
+        // An erasure changes the data of all events in the same way.
+        let keeps_data =
+            event.is_none() && (erases.is_some() || before.as_ref().is_some_and(|before| *before.json == *json));
+        let is_limited = match &before {
+            Some(it) => it.is_limited,
+            None => self.check_limits(&scope, &session.payment)?,
+        };
         let (position, mut events, mut bookings, mut is_data) = match &before {
             Some(it) => (it.position, it.events.clone(), it.bookings.clone(), it.is_data && keeps_data),
             None => (self.count(&List::payments(&scope))?, Vec::new(), Vec::new(), false),
@@ -144,7 +154,7 @@ impl Draft<'_> {
         };
         bookings.extend(without_event.iter().map(|it| it.id.clone()));
         let (session, json) = (Cow::Borrowed(session), Cow::Borrowed(json));
-        let after = StoredPayment { session, json, position, events, bookings, is_data };
+        let after = StoredPayment { session, json, position, events, bookings, is_data, is_limited };
         self.replace(before.as_ref(), &after)?;
         if let Some(event) = &event {
             self.replace(None, event)?;
@@ -154,6 +164,9 @@ impl Draft<'_> {
             let subject = after.session.payment.id.clone().into();
             let (id, created_at, scope) = (id.clone(), *created_at, scope.clone());
             self.replace(None, &StoredBooking { id, created_at, scope, subject, money })?;
+        }
+        if let (Some(policy), Some(before)) = (erases, &before) {
+            before.events.iter().try_for_each(|event| self.erase_event(event, *policy))?;
         }
         if let Some(overdraft) = overdraft {
             let funds = self.funds(&scope, after.session.payment.currency, &[])?;
@@ -268,21 +281,24 @@ impl Draft<'_> {
         self.replace(Some(&before), &after)
     }
 
-    /// Redacts the bodies of a delivery that was made before `before`. `whole` is the delivery with its payload.
-    pub(super) fn redact(&mut self, whole: &Outgoing, before: Timestamp) -> Result<(), CommitError> {
+    /// Redacts the bodies of a delivery that was made before `before`, if there is such a time. `whole` is the delivery with its
+    /// payload. Returns whether it was not redacted yet.
+    pub(super) fn redact(&mut self, whole: &Outgoing, before: Option<Timestamp>) -> Result<bool, CommitError> {
         let id: &DeliveryId = &whole.delivery.id;
         let key = keys::delivery(id);
-        let Some(stored) = self.json::<StoredDelivery>(&key)?.filter(|it| !it.is_passed) else { return Ok(()) };
-        if stored.delivery.delivery.created_at >= before {
-            return Ok(());
+        let Some(stored) = self.json::<StoredDelivery>(&key)?.filter(|it| !it.is_passed) else { return Ok(false) };
+        if before.is_some_and(|before| stored.delivery.delivery.created_at >= before) {
+            return Ok(false);
         }
         let mut after = StoredDelivery { is_passed: true, ..stored.clone() };
+        after.delivery.delivery.response_body = None;
         // A pending delivery keeps its payload until it ends.
         if !stored.delivery.is_pending() {
             after.delivery.delivery.payload = whole.delivery.payload.clone();
             after.delivery.redact().map_err(|error| StoreError::corrupt(&key, error))?;
         }
-        self.replace(Some(&stored), &after)
+        self.replace(Some(&stored), &after)?;
+        Ok(true)
     }
 }
 

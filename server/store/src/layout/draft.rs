@@ -181,7 +181,8 @@ impl<'v> Draft<'v> {
                     self.remove(keys::lane(&endpoint));
                 }
             }
-            Entry::Item { list, position, .. } | Entry::Found { list, position } => {
+            Entry::Found { list, position } => self.take_found(&list, position)?,
+            Entry::Item { list, position, .. } => {
                 let what = format!("a change would remove position {position} from its list {}", list.name);
                 return Err(StoreError::corrupt(&list.head, what).into());
             }
@@ -206,7 +207,7 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    fn push(&mut self, list: &List, position: u64, item: &[u8]) -> Result<(), CommitError> {
+    pub(super) fn push(&mut self, list: &List, position: u64, item: &[u8]) -> Result<(), CommitError> {
         let head = self.head(&list.head)?;
         let tail = head.lists.entry(list.name.to_owned()).or_default();
         if tail.count() != position {

@@ -25,7 +25,7 @@ pub(super) enum Entry {
     Item { list: List, position: u64, item: Vec<u8> },
     /// The bit of a payment, at its position, in the bitmap of its status.
     Bit { scope: Scope, status: Status, position: u64 },
-    /// The position of a payment in the list of a lookup value. It is never removed.
+    /// The position of a payment in the list of a lookup value. Only an erasure of the customer's data removes it.
     Found { list: List, position: u64 },
     /// An addition to the totals of a day, counted from 1970. It is never removed.
     Day { scope: Scope, currency: Currency, day: u32, added: DayTotals },

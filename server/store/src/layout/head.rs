@@ -30,6 +30,11 @@ pub(super) struct Tail {
 }
 
 impl Tail {
+    /// A tail without items, after full chunks with this many.
+    pub(super) fn beginning_at(before: u64) -> Self {
+        Self { before, ..Self::default() }
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.before + self.count
     }

@@ -63,6 +63,9 @@ keys! { Record
     payout(id: &PayoutId) of home(id.slot()) => "payout/", id;
     destination(scope: &Scope, currency: Currency) of home(scope.developer_id.slot()) =>
         "destination/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code();
+    /// The prefix of a scope's stored responses.
+    responses_of(scope: &Scope) of home(scope.developer_id.slot()) =>
+        "response/", scope.developer_id, "/", scope.environment.as_str(), "/";
     log_part_of(developer: &DeveloperId, name: &str) of home(developer.slot()) => "log/", name;
     /// The prefix of the settled rows, in the order of their gateways and ids.
     settled_rows() of home(Slot::FIRST) => "settled-row/";
@@ -112,6 +115,9 @@ keys! { Hot
         "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/";
     day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) =>
         "day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
+    /// What the payments of a day in Dhaka count toward the limit of a day.
+    limited_day(scope: &Scope, currency: Currency, day: Day) of home(scope.developer_id.slot()) =>
+        "limited-day/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", day.to_string();
     /// The prefix of the days of a gateway's payments in a currency.
     held_of(scope: &Scope, currency: Currency, gateway: GatewayName) of home(scope.developer_id.slot()) =>
         "held/", scope.developer_id, "/", scope.environment.as_str(), "/", currency.code(), "/", gateway.as_str(), "/";
@@ -190,9 +196,12 @@ pub(super) const AUDIT: TimeIndex = TimeIndex { name: "audit-age", unit: 1 };
 /// The destinations of payouts, by the time of their next payout.
 pub(super) const SCHEDULES: TimeIndex = TimeIndex { name: "payout-schedule", unit: 1 };
 
+/// Ended payments with a customer's data, by their last change.
+pub(super) const CUSTOMERS: TimeIndex = TimeIndex { name: "customer-age", unit: 2 };
+
 impl TimeIndex {
-    pub(super) const ALL: [Self; 9] =
-        [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES, AUDIT];
+    pub(super) const ALL: [Self; 10] =
+        [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES, AUDIT, CUSTOMERS];
 
     fn prefix(self) -> Vec<u8> {
         key(Table::Entry, CELL, &[self.name, "/"])

@@ -3,6 +3,7 @@
 use super::{
     entry::{Entry, Record, key_alone},
     keys::{self, SCHEDULES},
+    limits::limits_of,
 };
 use crate::{
     Migration,
@@ -62,10 +63,10 @@ records! {
         let owner = keys::destination(&it.scope, it.currency);
         it.schedule.next_at.map(|time| Entry::At { index: SCHEDULES, time, owner }).into_iter().collect()
     };
-    |it: Workspace| keys::workspace(&it.id), it, it.version => vec![
-        Entry::Key { key: keys::workspace_of(&it.developer_id), value: it.id.as_str().into() },
-        key_alone(keys::workspace_in_cell(&it.id)),
-    ];
+    |it: Workspace| keys::workspace(&it.id), it, it.version => {
+        let own = Entry::Key { key: keys::workspace_of(&it.developer_id), value: it.id.as_str().into() };
+        [own, key_alone(keys::workspace_in_cell(&it.id))].into_iter().chain(limits_of(it)).collect()
+    };
     |it: KeyOf| keys::api_key(&it.hash), it.key, it.key.version => vec![
         Entry::Key { key: keys::api_key_of(&it.key.workspace_id, &it.key.id), value: it.hash.digest.into() },
     ];

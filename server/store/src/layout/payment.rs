@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     booking::under_way_in,
     entry::{Entry, Record, day_number, gauge, key_alone},
-    keys::{self, CHECKS, EXPIRIES, UNSETTLED},
+    keys::{self, CHECKS, CUSTOMERS, EXPIRIES, UNSETTLED},
+    limits::part_of_day,
     list::{List, item_of_payment},
     reads::Reads,
 };
@@ -41,6 +42,8 @@ pub(super) struct StoredPayment<'s> {
     pub(super) bookings: Vec<TransactionId>,
     /// Whether the last event's data is this payment.
     pub(super) is_data: bool,
+    /// Whether it is part of the amount of its day, which its workspace limits.
+    pub(super) is_limited: bool,
 }
 
 /// The part of the record after the payment.
@@ -77,6 +80,8 @@ struct Rest<'s> {
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     bookings: Cow<'s, [TransactionId]>,
     is_data: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_limited: bool,
 }
 
 struct Parts<'r> {
@@ -149,6 +154,7 @@ impl StoredPayment<'_> {
             events,
             bookings,
             is_data,
+            is_limited,
         } = parse(key, parts.rest)?;
         let session = Session {
             version,
@@ -173,7 +179,7 @@ impl StoredPayment<'_> {
         let json = RawJson::new(parts.payment).map_err(|error| StoreError::corrupt(key, error))?;
         let (session, json) = (Cow::Owned(session), Cow::Owned(json));
         let (events, bookings) = (events.into_owned(), bookings.into_owned());
-        Ok(StoredPayment { session, json, position, events, bookings, is_data })
+        Ok(StoredPayment { session, json, position, events, bookings, is_data, is_limited })
     }
 
     /// The data of an event, if that is this payment.
@@ -214,6 +220,7 @@ impl Record for StoredPayment<'_> {
             events: Cow::Borrowed(&self.events),
             bookings: Cow::Borrowed(&self.bookings),
             is_data: self.is_data,
+            is_limited: self.is_limited,
         };
         let json = self.json.as_str();
         // Room for the rest of a new payment.
@@ -240,11 +247,15 @@ impl Record for StoredPayment<'_> {
             day: day_number(payment.created_at),
             added: DayTotals { created: 1, ..DayTotals::default() },
         });
+        entries.extend(part_of_day(&scope, payment).filter(|_| self.is_limited));
         for lookup in lookups(payment) {
             entries.push(Entry::Found { list: List::found(&scope, &lookup), position });
         }
         if let Some(time) = session.unattempted_expiry() {
             entries.push(Entry::At { index: EXPIRIES, time, owner: owner.clone() });
+        }
+        if let Some(time) = session.erasable_since() {
+            entries.push(Entry::At { index: CUSTOMERS, time, owner: owner.clone() });
         }
         if let Some(time) = session.check_at {
             entries.push(Entry::At { index: CHECKS, time, owner: owner.clone() });

@@ -46,7 +46,7 @@ impl Store {
             };
             let whole = delivery::read(reads, &ids).await?;
             self.decide(cell, true, move |draft| {
-                whole.iter().try_for_each(|it| draft.redact(it, before))?;
+                whole.iter().try_for_each(|it| draft.redact(it, Some(before)).map(drop))?;
                 for (time, owner) in &entries {
                     if index == AUDIT {
                         draft.drop_audit(owner)?;

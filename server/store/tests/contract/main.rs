@@ -12,9 +12,11 @@ mod damaged_rows;
 mod damaged_values;
 mod days;
 mod disputes;
+mod erasure;
 mod events;
 mod found;
 mod keys;
+mod limits;
 mod lists;
 mod many_creates;
 mod moving;
@@ -267,6 +269,11 @@ contract! {
         a_payment_counts_on_the_day_of_its_creation_in_its_own_scope_and_currency,
         simultaneous_payments_add_up_on_their_day,
     }
+    erasure {
+        erased_payments_are_found_by_their_values_no_more_and_the_others_still_are,
+        payments_with_a_customers_data_are_listed_by_the_time_of_their_last_change,
+        an_erasure_reaches_events_deliveries_and_stored_responses,
+    }
     events {
         events_are_listed_in_the_order_of_their_commits_in_their_own_scope,
         a_reader_of_the_list_of_events_misses_none_and_reads_none_twice,
@@ -306,6 +313,11 @@ contract! {
         a_response_that_is_also_the_data_of_an_event_stays_as_it_was,
         a_key_has_one_holder_until_it_finishes_releases_or_its_lease_ends,
         a_claim_on_a_key_that_was_made_before_the_clock_went_back_ends,
+    }
+    limits {
+        simultaneous_payments_never_exceed_the_amount_of_a_day,
+        a_payment_above_the_maximum_and_one_too_many_within_a_minute_are_refused,
+        a_workspace_has_no_more_endpoints_than_its_limit_and_that_of_the_server,
     }
     lists {
         payments_are_listed_newest_first_and_an_order_once_seen_never_changes,

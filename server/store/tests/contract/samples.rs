@@ -12,8 +12,8 @@ use payments_store::{
     BookingWrite, Change, ClaimEnd, CommitError, Committed, EventWrite, Lease, NewResponse, PaymentJson, PaymentWrite,
     Store, Write,
     domain::{
-        ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, LogPart, ManualReview, Outgoing,
-        Scope, Session, Workspace, faults,
+        ClaimToken, Endpoint, GatewayAttempt, GatewayName, IdempotencyKey, KeyClaim, Limits, LogPart, ManualReview,
+        Outgoing, Scope, Session, Workspace, faults,
     },
 };
 use proptest::prelude::*;
@@ -43,6 +43,7 @@ pub(super) fn workspace(version: u64) -> Workspace {
         created_at: at(0),
         resets: 0,
         ways: Vec::new(),
+        limits: Limits::default(),
     }
 }
 

@@ -31,7 +31,7 @@ enum By {
 /// The pages that a reader follows one after the other, beginning in an empty directory.
 const IN_ORDER: [&str; 2] = ["README.md", "server/docs/operating.md"];
 
-const READMES: [(&str, By); 15] = [
+const READMES: [(&str, By); 16] = [
     ("README.md", By::Typing),
     ("examples/README.md", By::Typing),
     ("fuzz/README.md", By::Nobody),
@@ -39,6 +39,7 @@ const READMES: [(&str, By); 15] = [
     ("payments-client/inbox-sqlx/README.md", By::Documentation),
     ("payments-core/README.md", By::Documentation),
     ("server/README.md", By::Typing),
+    ("server/docs/compliance.md", By::Nobody),
     ("server/docs/faults.md", By::Nobody),
     ("server/docs/mutants.md", By::Nobody),
     ("server/docs/operating.md", By::Typing),
