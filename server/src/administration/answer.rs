@@ -16,13 +16,15 @@ pub struct Answered {
     pub body: Vec<u8>,
     /// The methods of the path, if the request has another one.
     pub allow: Option<String>,
+    /// Whether customers' data must be masked for who asked.
+    pub is_masked: bool,
 }
 
 /// Answers a request. `target` is its path and query.
 pub async fn answer(services: &Services, who: Who, method: &str, target: &str, body: &[u8]) -> Answered {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     if (method, path) == ("GET", DESCRIPTION) {
-        return Answered { status: 200, body: description::document().into(), allow: None };
+        return Answered { status: 200, body: description::document().into(), allow: None, is_masked: false };
     }
     let path = path.strip_prefix(PREFIX).unwrap_or_default();
     let (route, parameters) = match find(method, path) {
@@ -50,7 +52,9 @@ pub async fn answer(services: &Services, who: Who, method: &str, target: &str, b
         let sentence = format!("this needs the permission {}, which {} does not have", route.needs, who.actor.id);
         return answered(&AdminReply::error(ErrorCode::PermissionMissing, sentence));
     }
-    answered(&who.acting(&request).scope(services.administer(request)).await)
+    let is_masked = who.is_masked(workspace.as_ref());
+    let reply = who.acting(&request).scope(services.administer(request)).await;
+    Answered { is_masked, ..answered(&reply) }
 }
 
 /// The workspace that a path names.
@@ -66,7 +70,7 @@ pub(super) fn answered(reply: &AdminReply) -> Answered {
         _ => 200,
     };
     match serde_json::to_vec(reply) {
-        Ok(body) => Answered { status, body, allow: None },
+        Ok(body) => Answered { status, body, allow: None, is_masked: false },
         Err(error) => {
             tracing::error!(%error, "an answer of the administration API is no JSON");
             Answered {

@@ -131,7 +131,7 @@ fn stopped() -> Answered {
 }
 
 fn response(answered: Answered) -> Response<Body> {
-    let Answered { status, body, allow } = answered;
+    let Answered { status, body, allow, .. } = answered;
     let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

@@ -44,12 +44,24 @@ impl Who {
 
     /// Whether they may do this: with a workspace's records, or with the platform's if `workspace` is `None`.
     pub fn may(&self, needed: AdminPermission, workspace: Option<&WorkspaceId>) -> bool {
-        self.grants.iter().any(|grant| match grant {
+        self.grants_for(workspace).any(|grant| match grant {
             Grant::Everything => true,
             Grant::Scope(scope) => scope.grants(needed),
-            Grant::Role { role, workspace: None } => role.may(needed),
-            Grant::Role { role, workspace: own } => own.as_ref() == workspace && role.may(needed),
+            Grant::Role { role, .. } => role.may(needed),
         })
+    }
+
+    /// Whether customers' data is masked for them.
+    pub fn is_masked(&self, workspace: Option<&WorkspaceId>) -> bool {
+        self.grants_for(workspace).all(|grant| matches!(grant, Grant::Role { role, .. } if role.is_masked()))
+    }
+
+    fn grants_for<'w>(&'w self, workspace: Option<&'w WorkspaceId>) -> impl Iterator<Item = &'w Grant> {
+        let is_for = move |grant: &&Grant| match grant {
+            Grant::Role { workspace: Some(own), .. } => workspace == Some(own),
+            _ => true,
+        };
+        self.grants.iter().filter(is_for)
     }
 }
 
@@ -67,6 +79,7 @@ mod tests {
         assert!(!of_one.may(read, Some(&other)) && !of_one.may(read, None));
         let of_all = who(Grant::Role { role: Role::Admin, workspace: None });
         assert!(of_all.may(write, Some(&other)) && of_all.may(write, None));
+        assert!(of_one.is_masked(Some(&own)) && !of_all.is_masked(None));
         let scoped = who(Grant::Scope(write));
         assert!(
             scoped.may(read, None) && scoped.may(write, Some(&own)) && !scoped.may(AdminPermission::KeysWrite, None)

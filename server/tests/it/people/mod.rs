@@ -1,5 +1,6 @@
 //! People who sign in with OpenID Connect: a server, a strict fake of a provider, and browsers without pages.
 
+mod administration;
 mod masking;
 mod refunds;
 mod refusals;

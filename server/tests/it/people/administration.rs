@@ -1,0 +1,81 @@
+//! The administration API by people: every route by every role, for one workspace, for another, and for the platform.
+
+use payments_store::domain::{AdminPermission, Role};
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::{GROUPS, People};
+
+async fn ask(people: &People, session: &str, method: &str, path: &str) -> (u16, Value) {
+    let request = people.server.keyless(method.parse().unwrap(), path).header(header::COOKIE, session);
+    let request = request.header("x-csrf", "1");
+    let request = if method == "GET" { request } else { request.json(&json!({})) };
+    let answer = request.send().await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+/// The routes of the document: method, path, and the permission that it needs.
+async fn routes(people: &People, session: &str) -> Vec<(String, String, AdminPermission)> {
+    let (status, document) = ask(people, session, "GET", "/admin/v1/openapi.json").await;
+    assert_eq!(status, 200);
+    let mut routes = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let needed = operation["description"].as_str().unwrap().split('`').nth(1).unwrap().parse().unwrap();
+            routes.push((method.to_uppercase(), path.clone(), needed));
+        }
+    }
+    routes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_reaches_what_the_table_says_and_a_role_for_one_workspace_only_that() {
+    let mut people = People::start().await;
+    let [(own, _), (other, _)] = ["Own", "Other"].map(|name| people.workspace(name));
+    for role in Role::ALL {
+        people.restart_with_group(&format!("{role}-of-one={role}@{own}"));
+    }
+    for (role, group) in Role::ALL.into_iter().zip(GROUPS) {
+        let of_all = people.sign_in(group.split('=').next().unwrap()).await;
+        let of_one = people.sign_in(&format!("{role}-of-one")).await;
+        for (method, path, needed) in routes(&people, &of_all).await {
+            for workspace in [&own, &other] {
+                let at = path.replace("{workspace}", workspace);
+                let at: Vec<_> = at.split('/').map(|part| if part.starts_with('{') { "x1" } else { part }).collect();
+                let at = at.join("/");
+                for (session, reaches) in
+                    [(&of_all, true), (&of_one, path.contains("{workspace}") && workspace == &own)]
+                {
+                    let (status, answer) = ask(&people, session, &method, &at).await;
+                    let message = answer["message"].as_str().unwrap_or_default();
+                    let is_refused = status == 403 && answer["code"] == "permission_missing";
+                    // A request with missing fields is refused before its sender is.
+                    let is_unreadable = message.starts_with("this request is not right");
+                    let may = reaches && role.may(needed);
+                    assert!(is_refused != may || is_unreadable, "{role}: {method} {at}: {status} {answer}");
+                    assert!(status < 500, "{method} {at}: {answer}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_named_in_the_audit_log_and_a_request_of_another_site_is_refused() {
+    let people = People::start().await;
+    let session = people.sign_in("owners").await;
+    let (status, created) = {
+        let request = people.server.keyless(Method::POST, "/admin/v1/workspaces").header(header::COOKIE, &session);
+        let answer = request.header("x-csrf", "1").json(&json!({"name": "By a person"})).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    assert_eq!(status, 200, "{created}");
+    let (_, log) = ask(&people, &session, "GET", "/admin/v1/audit").await;
+    assert_eq!(log["audit"][0]["action"], "POST /admin/v1/workspaces");
+    assert_eq!(log["audit"][0]["actor"]["type"], "person");
+    let forged = people.server.keyless(Method::POST, "/admin/v1/workspaces").header(header::COOKIE, &session);
+    let forged = forged.json(&json!({"name": "By another site"})).send().await.unwrap();
+    assert_eq!(forged.json::<Value>().await.unwrap()["code"], "cross_site_request");
+    let stranger = people.server.keyless(Method::GET, "/admin/v1/workspaces").send().await.unwrap();
+    assert_eq!(stranger.status(), 401);
+}
