@@ -287,9 +287,9 @@ mod tests {
         let mut tokens = Vec::new();
         for _ in 0..=MAX_OF_A_PERSON {
             tokens.push(directory.begin_session(person("7", until)).await.unwrap());
-            // Another person's sessions do not count.
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
+        // Another person's sessions do not count.
         let other = directory.begin_session(SignedIn { email: None, ..person("8", until) }).await.unwrap();
         let open = async |token: &SecretString| directory.open_session(token.expose_secret()).await.unwrap();
         assert_eq!(open(&tokens[0]).await, None);

@@ -144,6 +144,6 @@ mod tests {
         let picture = reply::response(StatusCode::OK, "<svg/>", [(header::CONTENT_TYPE, "image/svg+xml")]);
         assert_eq!(masked(picture).await.unwrap().status(), StatusCode::OK);
         let table = reply::response(StatusCode::OK, SECRET, [(header::CONTENT_TYPE, "text/csv; charset=utf-8")]);
-        assert_eq!(masked(table).await.unwrap_err().status(), StatusCode::FORBIDDEN);
+        assert_eq!(masked(table).await.err().unwrap().status(), StatusCode::FORBIDDEN);
     }
 }

@@ -125,7 +125,8 @@ async fn a_card_refund_without_the_processors_credentials_does_not_count_as_made
     let service = service();
     let session = paid(&service, Money::dollars(100)).await;
     let caller = caller(session.scope());
-    let outcome = service.refund_payment(&caller, session.payment.id.as_str(), CreateRefund::default(), None).await;
+    let outcome =
+        service.refund_payment(&caller, session.payment.id.as_str(), CreateRefund::default(), None, None).await;
     assert!(matches!(outcome, Err(ServiceError::NoGateway(Currency::Usd))), "{outcome:?}");
 }
 
