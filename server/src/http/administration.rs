@@ -22,7 +22,8 @@ pub(super) async fn serve(mut request: Request) -> Outcome {
     let body = request.read_large_body(MAX_BODY_BYTES).await?;
     let target = request.head.parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let services = &request.server.services;
-    let Answered { status, body, allow, is_masked } = answer(services, who, request.method().as_str(), &target, &body.bytes).await;
+    let Answered { status, body, allow, is_masked } =
+        answer(services, who, request.method().as_str(), &target, &body.bytes).await;
     let status = StatusCode::from_u16(status).map_err(ApiError::internal)?;
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     let mut response = reply::response(status, body, headers);

@@ -36,6 +36,11 @@ impl Acting {
         ACTING.try_with(Self::clone).ok()
     }
 
+    /// The person or the platform key that makes the present request. The command line on the server's machine is neither.
+    pub fn person() -> Option<String> {
+        Self::present().map(|it| it.actor).filter(|it| ["person", "platform_key"].contains(&&*it.kind)).map(|it| it.id)
+    }
+
     /// Goes on with a request in another task.
     pub async fn scope_of<F: Future>(acting: Option<Self>, request: F) -> F::Output {
         match acting {

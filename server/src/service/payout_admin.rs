@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdminReply, AdminRequest, Directory, Record, Result, ServiceError,
+    Acting, AdminReply, AdminRequest, Directory, Record, Result, ServiceError,
     operator_text::{invalid, named},
     payout_steps::was_made,
     payouts::PURPOSE,
@@ -68,7 +68,9 @@ impl PayoutOutcome {
         let reason = |text| named("reason", text).map(str::to_owned);
         let step = match self {
             Self::Approved { by } => {
-                let by = named("name", by)?;
+                // Nobody approves in another person's name.
+                let acting = Acting::person();
+                let by = named("name", acting.as_deref().unwrap_or(by))?;
                 // A key of the merchant is not another person.
                 let by = by.parse().map_or_else(|_| Actor::Person(by.to_owned()), |key: KeyId| Actor::Key(key));
                 return Ok((PayoutStep::Approved, by));

@@ -9,7 +9,7 @@ use payments_core::{
 };
 use secrecy::SecretString;
 
-use super::{Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, retry_on_conflict};
+use super::{Acting, Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, retry_on_conflict};
 use crate::{
     domain::{Actor, Destination, GatewayName, PayoutCondition, PayoutRecord, PayoutRules, Scope, held_day},
     sealed,
@@ -71,7 +71,7 @@ impl Service {
                 currency,
                 destination: destination.clone(),
                 sealed_number: sealed_number.clone(),
-                set_by: Actor::Key(caller.id.clone()),
+                set_by: asker(caller),
                 schedule: before.map_or_else(PayoutSchedule::manual, |before| before.schedule),
             };
             self.commit(Change::of(Write::Destination(Box::new(after.clone())))).await?;
@@ -130,7 +130,7 @@ impl Service {
         retry_on_conflict(|| async {
             let destination = self.store.destination(&caller.scope, currency).await?;
             let destination = destination.ok_or(ServiceError::NoDestination(currency))?;
-            let (record, decision, rules) = self.new_payout(destination, amount, Actor::Key(caller.id.clone())).await?;
+            let (record, decision, rules) = self.new_payout(destination, amount, asker(caller)).await?;
             self.records().commit_payout(record, decision, PayoutCondition::Available(rules), request).await
         })
         .await
@@ -192,7 +192,7 @@ impl Service {
     pub async fn cancel_payout(&self, caller: &Caller, id: &str) -> Result<Payout> {
         let id = self.own_payout(caller, id).await?.payout.id;
         let step = PayoutStep::Cancelled { reason: None };
-        Ok(self.records().step_payout(&id, &step, &Actor::Key(caller.id.clone()), None).await?.payout)
+        Ok(self.records().step_payout(&id, &step, &asker(caller), None).await?.payout)
     }
 
     pub(super) async fn own_payout(&self, caller: &Caller, id: &str) -> Result<PayoutRecord> {
@@ -200,6 +200,11 @@ impl Service {
         let id: PayoutId = id.parse().map_err(|_| none())?;
         self.store.payout(&id).await?.filter(|it| it.scope == caller.scope).ok_or_else(none)
     }
+}
+
+/// Who asks: the person of a session, or the key.
+fn asker(caller: &Caller) -> Actor {
+    Acting::person().map_or_else(|| Actor::Key(caller.id.clone()), Actor::Person)
 }
 
 fn account_of(destination: Destination) -> PayoutAccount {

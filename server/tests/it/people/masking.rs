@@ -7,7 +7,7 @@ use super::{People, as_person};
 use crate::{
     document,
     receiver::{Receiver, Reply},
-    routes::{Route, routes},
+    routes::routes,
     server::eventually,
 };
 
