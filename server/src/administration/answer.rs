@@ -77,6 +77,7 @@ pub(super) fn answered(reply: &AdminReply) -> Answered {
                 status: 500,
                 body: br#"{"code":"internal_error","message":"the server failed"}"#.to_vec(),
                 allow: None,
+                is_masked: false,
             }
         }
     }

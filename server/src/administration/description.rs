@@ -66,7 +66,8 @@ fn operation(row: &AdminRoute, answers: &[Value]) -> Value {
     let is_repeated = ROUTES.iter().filter(|other| other.request == row.request).count() > 1;
     let mut name = action.map_or_else(|| verb.to_owned(), |action| format!("{verb}_{action}"));
     if is_repeated {
-        name = format!("{name}_{}", of_path.split_whitespace().collect::<Vec<_>>().join("_"));
+        let method = row.method.to_lowercase();
+        name = format!("{name}_{method}_{}", of_path.split_whitespace().collect::<Vec<_>>().join("_"));
     }
     let mut operation = json!({
         "operationId": name,

@@ -175,6 +175,7 @@ mod tests {
         let (wanted, given): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
         let matches = |(wanted, given): (&&str, &&str)| match *wanted {
             "{gateway}" => gateway::declared(given).is_some(),
+            wanted if wanted.starts_with("{*") => true,
             wanted if wanted.starts_with('{') => !given.is_empty(),
             wanted => wanted == *given,
         };

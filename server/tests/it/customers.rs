@@ -88,7 +88,7 @@ async fn a_customer_is_erased(engine: Engine) {
     let sent = deliveries["items"].as_array().unwrap().iter().find(of_paid).unwrap();
     let resend = format!("/webhooks/deliveries/{}/resend", sent["id"].as_str().unwrap());
     let resend = || merchant.request(Method::POST, &resend).header("idempotency-key", "again");
-    assert_eq!(resend().send().await.unwrap().status(), 200);
+    assert_eq!(resend().send().await.unwrap().status(), 201);
 
     let held = merchant.export(["--email", "rina@example.org"]);
     assert_eq!(held.len(), 2);

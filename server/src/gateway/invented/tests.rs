@@ -208,7 +208,7 @@ async fn a_customer_and_the_merchant_read_what_the_gateway_s_code_means() {
     assert_eq!((english, bangla), ("There was nothing in the envelope.", "খামে কিছু ছিল না।"));
     let timeline = world.service.timeline(&world.caller, id.as_str()).await.unwrap();
     let words = format!("Coinpost says that this attempt failed: {english}");
-    assert!(timeline.items.iter().any(|entry| entry.description == words), "{timeline:?}");
+    assert!(timeline.0.items.iter().any(|entry| entry.description == words), "{:?}", timeline.0);
     // The next attempt has not failed.
     let page = world.pay(&id, &body).await.unwrap();
     assert_eq!(world.service.checkout_view(id.as_str()).await.unwrap().why, None);
