@@ -33,7 +33,9 @@ window.paymentView = ({ isEnglish, t, h, ask, may, say, show, data, code, field,
     money: t("Refunds and disputes"),
     shop: t("Your server"),
   };
-  const said = (line) => h("p", {}, isEnglish ? line.en : line.bn);
+  // A quote, such as a gateway's reason, is nobody's translation.
+  const said = (line) =>
+    h("p", {}, (isEnglish ? line.en : line.bn).split(/(“[^”]*”)/).map((part, index) => (index % 2 ? h("span", { translate: "no" }, part) : part)));
 
   /** What happened in a shopkeeper's words, after what to do now. */
   const story = (lines) => [

@@ -48,7 +48,7 @@ window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, 
     show(t("Payments"),
       form(h("div", { class: "row" },
         h("div", { class: "wide" }, field(t("Order number, phone, e-mail or transaction id"), { ...value("search"), type: "search", autocomplete: "off", spellcheck: "false" })),
-        h("button", { type: "submit", class: "go" }, t("Find"))), trimmed, { role: "search", class: "card" }),
+        h("button", { type: "submit", class: "go" }, t("Find"))), trimmed, { role: "search" }),
       folded(t("Filters"), usesFilters,
         form([
           h("div", { class: "row" },
