@@ -31,7 +31,7 @@ pub struct PeopleArgs {
     /// Claim of the ID token that lists a person's groups.
     #[arg(long, env = "PAYMENTS_OIDC_GROUP_CLAIM", default_value = "groups", value_name = "CLAIM")]
     pub oidc_group_claim: String,
-    /// Role of a group, such as helpdesk=support, for all workspaces, or helpdesk=support@ws_… for one; repeatable. The roles are
+    /// Role of a group, such as helpdesk=support, for all workspaces, or helpdesk=support@ws_1 for one; repeatable. The roles are
     /// viewer, support, finance and admin. Nobody else can sign in.
     #[arg(long, env = "PAYMENTS_OIDC_ROLES", value_delimiter = ',', value_name = "GROUP=ROLE[@WORKSPACE]",
         value_parser = group)]
@@ -97,7 +97,7 @@ fn group(text: &str) -> Result<GroupGrant, &'static str> {
         Some(GroupGrant { group: group.to_owned(), grant: Grant { role: role.parse().ok()?, workspace } })
     };
     parsed().ok_or(
-        "must be a group and viewer, support, finance or admin, such as helpdesk=support or helpdesk=support@ws_…",
+        "must be a group and viewer, support, finance or admin, such as helpdesk=support or helpdesk=support@ws_1",
     )
 }
 
