@@ -20,7 +20,7 @@ pub(super) fn request(command: PlatformKeysCommand) -> PlatformKeyRequest {
 }
 
 pub(super) fn print_platform_keys(reply: PlatformKeyReply, out: &mut Output) -> Result<(), CommandError> {
-    Ok(match reply {
+    match reply {
         PlatformKeyReply::Created { key, .. } => out.line(format_args!("{key}"))?,
         PlatformKeyReply::Revoked { id, revoked_at } => out.line(format_args!("{id} revoked at {revoked_at}"))?,
         PlatformKeyReply::Rows { rows } => {
@@ -32,7 +32,8 @@ pub(super) fn print_platform_keys(reply: PlatformKeyReply, out: &mut Output) -> 
             };
             out.table("KEY LAST4 CREATED EXPIRES REVOKED SCOPES NAME", rows.into_iter().map(row))?;
         }
-    })
+    }
+    Ok(())
 }
 
 /// Prints all entries, a part after the other.

@@ -149,8 +149,6 @@ pub(super) struct ApiError {
     message: Message,
     fields: Box<[FieldError]>,
     pub(super) header: Option<StaticHeader>,
-    /// How long to wait, unless that is a [`Verdict`](super::limit::Verdict) of the rate limit.
-    retry_after: Option<u64>,
 }
 
 impl ApiError {
@@ -160,7 +158,7 @@ impl ApiError {
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
             _ => None,
         };
-        Self { code, message: Message::One(message.into()), fields: Box::default(), header, retry_after: None }
+        Self { code, message: Message::One(message.into()), fields: Box::default(), header }
     }
 
     pub(super) fn code(&self) -> &ErrorCode {
@@ -227,10 +225,8 @@ impl ApiError {
     }
 
     pub(super) fn into_response(self) -> Response {
-        let (status, header, wait) = (self.status(), self.header.clone(), self.retry_after);
-        let mut response = json_text(status, self.body(), header);
-        response.headers_mut().extend(wait.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
-        response
+        let (status, header) = (self.status(), self.header.clone());
+        json_text(status, self.body(), header)
     }
 
     pub(super) fn body(self) -> String {
@@ -240,6 +236,17 @@ impl ApiError {
         let body = ErrorBody { status_code: status.as_u16(), message, error, code: Some(code), fields: fields.into() };
         // Strings and a number always serialize.
         serde_json::to_string(&body).unwrap_or_default()
+    }
+}
+
+/// A wait of at most a minute, as a header.
+fn rounded_up(seconds: u64) -> &'static str {
+    match seconds {
+        0..=1 => "1",
+        2..=5 => "5",
+        6..=15 => "15",
+        16..=30 => "30",
+        _ => "60",
     }
 }
 
@@ -253,7 +260,7 @@ fn status_of(code: &ErrorCode) -> StatusCode {
 impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         let (code, fields) = (invalid.code(), invalid.fields().into());
-        Self { code, message: Message::Many(invalid.into_sentences()), fields, header: None, retry_after: None }
+        Self { code, message: Message::Many(invalid.into_sentences()), fields, header: None }
     }
 }
 
@@ -266,7 +273,7 @@ impl From<ServiceError> for ApiError {
                 Invalid::new(code, message).into()
             }
             ServiceError::LimitReached(LimitReached::Minute { seconds, .. }) => {
-                Self { retry_after: Some(seconds), ..Self::new(code, message) }
+                Self { header: Some((header::RETRY_AFTER, rounded_up(seconds))), ..Self::new(code, message) }
             }
             ServiceError::Unavailable(cause) => {
                 match cause {

@@ -40,7 +40,7 @@ impl Service {
             if let Some(days) = retention.customer_data_days {
                 self.erase_old_customers(days_before(now, days)).await;
             }
-            if round.fetch_add(1, Ordering::Relaxed) % ROUNDS_AN_HOUR == 0
+            if round.fetch_add(1, Ordering::Relaxed).is_multiple_of(ROUNDS_AN_HOUR)
                 && let Err(error) = self.drop_old_requests(retention.oldest_request(now)).await
             {
                 tracing::error!(%error, "could not drop old logged requests; trying again in an hour");

@@ -61,7 +61,8 @@ fn each_state_has_a_notice_from_its_moment_on() {
         change(&mut facts);
         facts
     };
-    let cases: Vec<(Facts, i64, Option<(NoticeKind, &str)>)> = vec![
+    type Open = Option<(NoticeKind, &'static str)>;
+    let cases: Vec<(Facts, i64, Open)> = vec![
         (of(&|it| it.endpoints = vec![endpoint("wh_1", Some(0), None)]), HOUR - 1, None),
         (of(&|it| it.endpoints = vec![endpoint("wh_1", Some(0), None)]), HOUR, Some((EndpointFailing, "wh_1"))),
         (of(&|it| it.endpoints = vec![endpoint("wh_1", None, Some(5))]), 5, Some((EndpointDisabled, "wh_1"))),
