@@ -144,9 +144,9 @@ mod tests {
     fn a_state_opens_one_notice_however_often_it_is_found_and_its_end_closes_it_once() {
         let nth = Cell::new(0);
         let wallet = notice(NoticeKind::EndpointDisabled, "wh_1");
-        let opened = Notices::default().after(&[wallet.clone()], at(1), || told_to(&nth));
+        let opened = Notices::default().after(std::slice::from_ref(&wallet), at(1), || told_to(&nth));
         assert_eq!(shown(&opened), [("wh_1", false, Some("evt_1"))]);
-        assert_eq!(opened.after(&[wallet.clone()], at(9), || told_to(&nth)), opened);
+        assert_eq!(opened.after(std::slice::from_ref(&wallet), at(9), || told_to(&nth)), opened);
         let mut told = opened.clone();
         assert!(told.told(&"evt_1".parse().unwrap(), true, at(9)));
         assert_eq!(shown(&told), [("wh_1", false, None)]);
