@@ -42,13 +42,15 @@ impl Service {
         .await
     }
 
-    /// Follows the refunds of a payment when a question is due, and plans the next one whatever the answer is.
+    /// Follows the refunds of a payment when a question is due, and plans the next one whatever the answer is. If that opens a
+    /// review, the question stays due until a person resolves it, as it does if a gateway's list opened the review.
     pub(super) async fn check_refunds(&self, id: &PaymentId) -> Result<()> {
         let followed = self.follow_refunds(id).await;
         retry_on_conflict(|| async {
             let now = self.ambient.now();
             let session = self.store.session(id).await?;
-            let Some(session) = session.filter(|it| it.refund_check_at.is_some_and(|at| at <= now)) else {
+            let is_due = |it: &Session| !it.needs_manual_review() && it.refund_check_at.is_some_and(|at| at <= now);
+            let Some(session) = session.filter(is_due) else {
                 return Ok(());
             };
             let mut next = Session { check_at: None, ..session.next() };

@@ -120,8 +120,12 @@ impl Service {
             Err(error) => tracing::error!(payment = %id, %error, "could not reconcile a payment"),
         }
         let after = self.store.session(id).await;
-        let is_planned = after
-            .is_ok_and(|after| after.and_then(|after| after.check_at).is_none_or(|at| Some(at) != session.check_at));
+        // During a review nothing is due.
+        let is_planned = after.is_ok_and(|after| {
+            after.is_none_or(|after| {
+                after.needs_manual_review() || after.check_at.is_none_or(|at| Some(at) != session.check_at)
+            })
+        });
         Ok(if is_planned { Ended::Planned } else { Ended::StaysDue })
     }
 
