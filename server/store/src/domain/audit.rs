@@ -18,10 +18,24 @@ const COUNTERS: [&str; 3] = ["version", "updated_at", "updatedAt"];
 const SECRETS: [&str; 4] = ["secret", "token", "sealed", "hash"];
 /// Parts of the names of fields with a customer's data.
 const PERSONAL: [&str; 4] = ["customer", "phone", "email", "payer"];
-/// The same for payments.
-const PERSONAL_OF_PAYMENTS: [&str; 3] = ["description", "lineitems", "metadata"];
+/// The only fields of a payment whose values the log shows. Others may hold a customer's data, as a refund's reason does.
+const SHOWN_OF_PAYMENTS: [&str; 13] = [
+    "id",
+    "status",
+    "rawstatus",
+    "amount",
+    "platformfeeamount",
+    "netamount",
+    "currency",
+    "createdat",
+    "paidat",
+    "settledat",
+    "settled_at",
+    "resolved_at",
+    "reference",
+];
 /// Kinds of records whose keys have a hash. The log names them by their ids.
-const NAMED_BY_ID: [&str; 2] = ["api-key", "platform-key"];
+const NAMED_BY_ID: [&str; 3] = ["api-key", "platform-key", "person-session"];
 
 /// An entry of the audit log, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +125,7 @@ fn shown(kind: &str, field: &str, value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let field = field.to_ascii_lowercase();
     let is_of = |parts: &[&str]| parts.iter().any(|part| field.contains(part));
-    if is_of(&PERSONAL) || (kind == "payment" && is_of(&PERSONAL_OF_PAYMENTS)) {
+    if is_of(&PERSONAL) || (kind == "payment" && !SHOWN_OF_PAYMENTS.contains(&last_part(&field))) {
         return "…".to_owned();
     }
     if SECRETS.iter().any(|part| last_part(&field).contains(part)) {
@@ -143,6 +157,8 @@ mod tests {
         assert_eq!(lines("endpoint", Some(before), Some(after)), expected);
         assert_eq!(lines("endpoint", Some(before), Some(before)), [""; 0]);
         assert_eq!(lines("event", Some(before), Some(after)), [""; 0]);
+        let refund = r#"{"payment": {"status": "refunded", "refunds": [{"reason": "Rina Akter called"}]}}"#;
+        assert_eq!(lines("payment", Some(refund), None), ["payment.refunds.0.reason …>-", "payment.status refunded>-"]);
         assert_eq!(lines("endpoint", None, Some(r#"{"token": "abc"}"#)), ["token ->…"], "a short secret has no end");
         let long = format!(r#"{{"name": "{}"}}"#, "আ".repeat(300));
         assert_eq!(lines("app", Some(&long), None), [format!("name {}…>-", "আ".repeat(MAX_VALUE))]);
