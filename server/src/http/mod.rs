@@ -6,7 +6,6 @@
 
 mod account;
 mod administration;
-mod administration_at;
 mod assets;
 mod by_address;
 mod chart;
@@ -29,6 +28,7 @@ mod lingering;
 mod listener;
 mod logged;
 mod metrics_at;
+mod own_listener;
 mod pace;
 mod page;
 mod parameters;
@@ -56,7 +56,6 @@ mod webhooks;
 mod windows;
 mod work;
 
-pub use administration_at::AdministrationAt;
 pub use by_address::ConnectionsByAddress;
 pub use client_address::TrustedProxies;
 pub use hosts::Hosts;
@@ -64,6 +63,7 @@ pub use limit::RateLimits;
 pub use listener::{Edge, Limits, Listener};
 pub use logged::WithRequest;
 pub use metrics_at::MetricsAt;
+pub use own_listener::OwnListener;
 pub use people::{GroupGrant, People, PeopleSettings};
 pub use readiness::Readiness;
 pub use reference::Reference;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{CommandError, ServeArgs},
     http::{
-        self, AdministrationAt, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, People, RateLimits,
+        self, ConnectionsByAddress, Edge, Hosts, Limits, Listener, MetricsAt, OwnListener, People, RateLimits,
         Readiness, Reference, TrustedProxies,
     },
     metrics::Metrics,
@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Front {
     listener: Listener,
     metrics_at: MetricsAt,
-    administration_at: Option<AdministrationAt>,
+    administration_at: Option<OwnListener>,
     pub(super) address: SocketAddr,
     /// URL at which customers reach this server, without a trailing slash.
     pub(super) base_url: String,
@@ -45,7 +45,10 @@ impl Front {
         let reach = Reach::of(&base_url, address);
         let (shares, of_sandbox) = shares.divided(args.sandbox && reach == Reach::Public);
         let metrics_at = MetricsAt::of(args.metrics_listen, reach, bounds).await?;
-        let administration_at = AdministrationAt::of(args.admin_listen, bounds).await?;
+        let administration_at = match args.admin_listen {
+            Some(address) => Some(OwnListener::of_administration(address, bounds).await?),
+            None => None,
+        };
         Ok(Self { listener, metrics_at, administration_at, address, base_url, reach, shares, own_sandbox: of_sandbox })
     }
 
