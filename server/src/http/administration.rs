@@ -1,10 +1,12 @@
 //! `/admin/v1` over TCP. Its own listener takes platform keys, the main one the sessions of people.
 
-use payments_core::ErrorCode;
+use payments_core::{AuditActor, ErrorCode};
 use warp::http::{HeaderValue, StatusCode, header};
 
 use super::{
-    gate, people,
+    gate,
+    limit::Verdict,
+    people,
     reply::{self, ApiError, Outcome},
     request::Request,
     routes::Parts,
@@ -15,10 +17,7 @@ use crate::{
 };
 
 pub(super) async fn serve(mut request: Request) -> Outcome {
-    let who = match request.parts {
-        Parts::Administration => of_key(&request).await?,
-        _ => of_session(&request).await?,
-    };
+    let who = authenticate(&request).await?;
     let body = request.read_large_body(MAX_BODY_BYTES).await?;
     let target = request.head.parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let services = &request.server.services;
@@ -33,45 +32,48 @@ pub(super) async fn serve(mut request: Request) -> Outcome {
     if is_masked { people::masked(response).await } else { Ok(response) }
 }
 
+/// Finds who sends the request. A request without a working key or session counts for its client.
+async fn authenticate(request: &Request) -> Result<Who, ApiError> {
+    let (client, limits) = (request.head.addresses.client, &request.server.limits);
+    if let Some(seconds) = limits.used_up(client).and_then(Verdict::retry_after) {
+        return Err(ApiError::too_many_requests(seconds));
+    }
+    let (found, instead) = match request.parts {
+        Parts::Administration => {
+            (of_key(request).await?, "send Authorization: Bearer adm_… with a platform key that works")
+        }
+        _ => (of_session(request).await?, "sign in to the console first"),
+    };
+    let refused = match found {
+        Some(who) => return Ok(who),
+        None => limits.take_failed_key(client).await.retry_after(),
+    };
+    Err(refused.map_or_else(|| ApiError::new(ErrorCode::Unauthorized, instead), ApiError::too_many_requests))
+}
+
 /// The person whose session sends the request.
-async fn of_session(request: &Request) -> Result<Who, ApiError> {
+async fn of_session(request: &Request) -> Result<Option<Who>, ApiError> {
     if request.server.people.is_none() {
         return Err(ApiError::no_such_path());
     }
-    let session = people::of_console(request).await?;
-    let session = session.ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, "sign in to the console first"))?;
-    let grants = session.grants.iter().map(|it| Grant::Role { role: it.role, workspace: it.workspace.clone() });
-    Ok(Who {
-        actor: people::actor_of(&session),
-        address: Some(request.head.addresses.client),
-        grants: grants.collect(),
-    })
-}
-
-/// The platform key that sends the request. A request whose key fails counts for its client.
-async fn of_key(request: &Request) -> Result<Who, ApiError> {
-    let client = request.head.addresses.client;
-    let directory = &request.server.services.lasting.directory;
-    let limits = &request.server.limits;
-    if let Some(seconds) = limits.used_up(client).and_then(|verdict| verdict.retry_after()) {
+    let Some(session) = people::of_console(request).await? else { return Ok(None) };
+    if let Some(seconds) = request.server.limits.take_key(&session.id).await.retry_after() {
         return Err(ApiError::too_many_requests(seconds));
     }
-    let found = match gate::key_of(request.headers()) {
-        Some(text) => directory.platform_key(text).await?,
-        None => None,
-    };
-    let Some(key) = found else {
-        return match limits.take_failed_key(client).await.retry_after() {
-            Some(seconds) => Err(ApiError::too_many_requests(seconds)),
-            None => Err(ApiError::new(
-                ErrorCode::Unauthorized,
-                "send Authorization: Bearer adm_… with a platform key that works",
-            )),
-        };
-    };
-    Ok(Who {
-        actor: actor("platform_key", key.id.as_str(), Some(key.name)),
-        address: Some(client),
-        grants: key.scopes.into_iter().map(Grant::Scope).collect(),
-    })
+    let grants = session.grants.iter().map(|it| Grant::Role { role: it.role, workspace: it.workspace.clone() });
+    Ok(Some(who(request, people::actor_of(&session), grants)))
+}
+
+/// The platform key that sends the request.
+async fn of_key(request: &Request) -> Result<Option<Who>, ApiError> {
+    let Some(text) = gate::key_of(request.headers()) else { return Ok(None) };
+    let found = request.server.services.lasting.directory.platform_key(text).await?;
+    Ok(found.map(|key| {
+        let actor = actor("platform_key", key.id.as_str(), Some(key.name));
+        who(request, actor, key.scopes.into_iter().map(Grant::Scope))
+    }))
+}
+
+fn who(request: &Request, actor: AuditActor, grants: impl Iterator<Item = Grant>) -> Who {
+    Who { actor, address: Some(request.head.addresses.client), grants: grants.collect() }
 }
