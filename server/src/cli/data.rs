@@ -6,7 +6,7 @@ use clap::Args;
 use secrecy::SecretString;
 use url::Url;
 
-use super::CommandError;
+use super::{CommandError, values::safe_url};
 use crate::store::{
     Location,
     postgres::{Target, TargetError},
@@ -75,8 +75,10 @@ pub struct StoreArgs {
 pub struct AdminArgs {
     #[command(flatten)]
     pub data: DataArgs,
-    /// A server elsewhere that does it, instead of the store here: the address of its administration API.
-    #[arg(long, global = true, env = "PAYMENTS_SERVER", value_name = "URL", conflicts_with_all = ["data_dir", "database_url"])]
+    /// A server elsewhere that does it, instead of the store here: the address of its administration API, https except on this
+    /// machine.
+    #[arg(long, global = true, env = "PAYMENTS_SERVER", value_name = "URL", value_parser = safe_url,
+        conflicts_with_all = ["data_dir", "database_url"])]
     pub server: Option<Url>,
     /// File that holds the platform key for --server. Without it, PAYMENTS_ADMIN_KEY has the key.
     #[arg(long, global = true, env = "PAYMENTS_ADMIN_KEY_FILE", value_name = "FILE")]

@@ -83,6 +83,15 @@ pub(super) fn http_url(text: &str) -> Result<Url, &'static str> {
     }
 }
 
+/// Does the same as [`http_url`] for a server that gets a secret.
+pub(super) fn safe_url(text: &str) -> Result<Url, &'static str> {
+    let url = http_url(text)?;
+    match url.scheme() == "https" || is_this_machine(&url) {
+        true => Ok(url),
+        false => Err("must begin with https://, because a key goes there; http:// is only for this machine"),
+    }
+}
+
 /// Parses a host, without a port.
 pub(super) fn host(text: &str) -> Result<String, &'static str> {
     let host = Host::parse(text).map_err(|_| "must be a host, such as till.lan, without scheme and port")?;
