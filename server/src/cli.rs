@@ -266,7 +266,7 @@ pub struct MigrateArgs {
 #[derive(Debug, Subcommand)]
 pub enum RefundsCommand {
     /// List refunds that wait for manual settlement, the oldest first: payment, amount, currency, gateway transaction, phone,
-    /// created, refund, when it is due, and whether it is overdue.
+    /// created, due, whether it is overdue, refund.
     List {
         /// Days within which a refund must be sent. Default: as the running server is set, else 3.
         #[arg(long = "manual-refund-days", env = "PAYMENTS_MANUAL_REFUND_DAYS", value_name = "DAYS",

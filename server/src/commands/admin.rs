@@ -21,10 +21,7 @@ use crate::{
         GatewayRow, KeyRow, LimitsRow, NoticeRequest, NoticeRow, PlatformKeyReply, PlatformKeyRequest, RefundRow,
         ReviewRow, WorkspaceRow,
     },
-    store::{
-        BackedUp,
-        embedded::{self},
-    },
+    store::{BackedUp, embedded},
 };
 
 pub async fn administer(command: AdminCommand) -> Result<(), CommandError> {
@@ -202,9 +199,9 @@ fn print(reply: AdminReply, json: bool) -> Result<(), CommandError> {
                 let [transaction, phone] =
                     [&row.transaction, &row.customer_phone].map(|text| cell(text.as_deref().unwrap_or("-")));
                 let overdue = if row.is_overdue { "overdue" } else { "-" };
-                format!("{payment} {amount} {currency} {transaction} {phone} {created_at} {refund} {due_at} {overdue}")
+                format!("{payment} {amount} {currency} {transaction} {phone} {created_at} {due_at} {overdue} {refund}")
             };
-            let columns = "PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED REFUND DUE OVERDUE";
+            let columns = "PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED DUE OVERDUE REFUND";
             out.table(columns, refunds.into_iter().map(row))?;
         }
         AdminReply::Settled { payment, reference, settled_at, .. } => {
