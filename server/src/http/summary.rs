@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayAttempt, Outgoing},
-    service::{Told, refund_due_at},
+    service::Told,
 };
 
 /// A value in a sentence, written as its language does.
@@ -72,8 +72,7 @@ impl Story<'_> {
 
     /// The attempt that decided the payment, or the last one.
     fn attempt(&self) -> Option<&GatewayAttempt> {
-        let Told { session, .. } = self.told;
-        session.attempt.as_ref().or(session.ended_attempts.last().map(|ended| &ended.attempt))
+        self.told.session.last_attempt()
     }
 
     fn is_over(&self) -> bool {
@@ -224,7 +223,7 @@ impl Story<'_> {
                 ("amount", Sum(refund.amount)),
                 ("asked", Time(refund.created_at)),
                 ("settled", Time(settled)),
-                ("due", Time(refund_due_at(refund.created_at))),
+                ("due", Time(self.told.due_at(refund.created_at))),
                 ("why", Words(refund.failure_reason.as_ref().map_or_else(String::new, |why| format!(": “{why}”")))),
             ];
             let text = match refund.status {

@@ -13,14 +13,6 @@ use crate::{
 
 const CONFIRMED: Cause = Cause::GatewayConfirmed;
 
-/// How long after its request a refund is sent by hand.
-const REFUND_DUE_SECONDS: u32 = 3 * 24 * 60 * 60;
-
-/// By when the money of a refund that is sent by hand is due.
-pub fn refund_due_at(requested_at: Timestamp) -> Timestamp {
-    requested_at.plus_seconds(REFUND_DUE_SECONDS)
-}
-
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundRow {

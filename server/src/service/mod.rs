@@ -102,7 +102,7 @@ pub use gateway_pauses::{GatewayReply, GatewayRequest, GatewayRow};
 pub use idempotency::{Answer, IdempotentRequest};
 use key_uses::KeyUses;
 pub use keys::{Caller, SANDBOX_KEY};
-pub use manual_settlement::{ManualOutcome, RefundRow, ReviewRow, refund_due_at};
+pub use manual_settlement::{ManualOutcome, RefundRow, ReviewRow};
 pub use merchants::{AppRow, WorkspaceRow};
 pub use open_notices::{LastBackup, NoticeRequest, NoticeRow, NoticeSettings, NoticesWebhook};
 pub use pay::Paying;

@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{Caller, Directory, Result, Service, account::EVIDENCE_DUE_SOON_SECONDS, refund_due_at, retry_on_conflict};
+use super::{
+    Caller, Directory, Result, Service, account::EVIDENCE_DUE_SOON_SECONDS, manual_settlement::due_at,
+    retry_on_conflict,
+};
 use crate::{
     cli::CommandError,
     delivery::TargetPolicy,
@@ -93,6 +96,8 @@ struct Facts {
     endpoints: Vec<Endpoint>,
     gateways_down: Vec<GatewayName>,
     refunds: Vec<Session>,
+    /// Within how many days a refund must be sent by hand.
+    refund_days: u16,
     disputes: Vec<Session>,
     payouts: Vec<PayoutRecord>,
     covers: BTreeMap<Currency, Cover>,
@@ -127,7 +132,7 @@ impl Facts {
         };
         for session in &self.refunds {
             for refund in session.unsettled_refunds() {
-                let due = refund_due_at(refund.created_at);
+                let due = due_at(refund.created_at, self.refund_days);
                 if is_within(due, REFUND_DUE_SOON_SECONDS) {
                     of_payment(session, notice(RefundDue, refund.id.as_str(), refund.created_at), due);
                 }
@@ -287,6 +292,7 @@ impl Service {
             endpoints: self.store.troubled_endpoints(MAX_READ).await?,
             gateways_down,
             refunds: self.store.some_manual_settlements(MAX_READ).await?,
+            refund_days: self.settings.retention.manual_refund_days,
             disputes: self.store.some_open_disputes(MAX_READ).await?,
             payouts: self.store.some_open_payouts(MAX_READ).await?,
             covers: self.store.gauges().await?.covers,

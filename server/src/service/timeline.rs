@@ -6,7 +6,7 @@ use payments_core::{
 };
 use serde::Deserialize;
 
-use super::{Caller, Result, Service};
+use super::{Caller, Result, Service, manual_settlement::due_at};
 use crate::{
     domain::{Move, Outgoing, Session, kind_of},
     store::EventWrite,
@@ -30,7 +30,15 @@ impl Service {
         items.sort_by_key(|entry| entry.created_at);
         let timeline =
             Timeline { payment_id, items, has_more_deliveries, summary: None, unknown: UnknownFields::new() };
-        Ok((timeline, Told { session, deliveries, now: self.ambient.now() }))
+        Ok((
+            timeline,
+            Told {
+                session,
+                deliveries,
+                now: self.ambient.now(),
+                refund_days: self.settings.retention.manual_refund_days,
+            },
+        ))
     }
 }
 
@@ -40,6 +48,15 @@ pub struct Told {
     /// The deliveries of its events.
     pub deliveries: Vec<Outgoing>,
     pub now: Timestamp,
+    /// Within how many days a refund must be sent by hand.
+    pub refund_days: u16,
+}
+
+impl Told {
+    /// By when the money of a refund that is sent by hand is due.
+    pub fn due_at(&self, requested_at: Timestamp) -> Timestamp {
+        due_at(requested_at, self.refund_days)
+    }
 }
 
 fn entry(created_at: Timestamp, kind: TimelineKind, description: impl Into<String>) -> TimelineEntry {

@@ -53,7 +53,7 @@ fn delivery(status: &str, answer: Json, next: Option<i64>) -> Outgoing {
 }
 
 fn told(session: Session, deliveries: Vec<Outgoing>, now: i64) -> Vec<SummaryLine> {
-    summary(&Told { session, deliveries, now: at(now) }, |_| "bKash")
+    summary(&Told { session, deliveries, now: at(now), refund_days: 3 }, |_| "bKash")
 }
 
 /// The sentences about a topic, in English.

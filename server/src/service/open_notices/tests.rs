@@ -57,7 +57,7 @@ fn each_state_has_a_notice_from_its_moment_on() {
     };
     let hourly = Duration::from_secs(3600);
     let of = |change: &dyn Fn(&mut Facts)| {
-        let mut facts = Facts::default();
+        let mut facts = Facts { refund_days: 3, ..Facts::default() };
         change(&mut facts);
         facts
     };
