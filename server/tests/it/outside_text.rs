@@ -93,7 +93,7 @@ async fn text_of_a_gateway_or_an_operator_adds_no_line_and_moves_no_cursor() {
     assert_eq!(refund.json(&reason).send().await.unwrap().status(), 200);
     let listed = server.run(&["refunds", "list"]);
     let (columns, row) = listed.split_once('\n').unwrap();
-    assert_eq!(columns, "PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED REFUND");
+    assert_eq!(columns, "PAYMENT AMOUNT CURRENCY TRANSACTION PHONE CREATED DUE OVERDUE REFUND");
     assert!(
         !row.contains('\n') && row.starts_with(&format!("{id} 750 BDT ")) && row.contains(" \"+880 1712-345678\" "),
         "{row}"
