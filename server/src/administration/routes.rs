@@ -53,6 +53,7 @@ pub(super) static ROUTES: &[AdminRoute] = &[
     post("/settlements/rows/{row}/resolve", "settlements/resolve", MoneyWrite, "settlements"),
     get("/settlements/waiting", "settlements/waiting", MoneyRead, "settlements"),
     post("/settlements/gateways/{gateway}/rows", "settlements/import", MoneyWrite, "settlements"),
+    post("/settlements/gateways/{gateway}/file", "settlements/import_file", MoneyWrite, "settlements"),
     get("/settlements/gateways/{gateway}/statement", "settlements/read", MoneyWrite, "settlements"),
     get("/payouts", "payouts/list", MoneyRead, "payouts"),
     post("/payouts/outcomes", "payouts/record", MoneyWrite, "payouts"),

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::{
     connection::{Connection, Place, unexpected},
     operations::Rows,
-    settlements::csv_error,
 };
 use crate::{
     cli::{Admin, CommandError, ExportFormat, PayoutsCommand, ReasonArgs},
@@ -18,6 +17,7 @@ use crate::{
     },
     service::{
         AdminReply, AdminRequest, ListedPayout, PayoutOutcome, PayoutReply, PayoutRequest, PayoutRow, SentPayout,
+        csv_error,
     },
 };
 

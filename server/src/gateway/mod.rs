@@ -63,7 +63,7 @@ pub use probe::{Probe, probe};
 pub use proxy::GatewayProxy;
 pub use returns::{Hint, Return};
 pub use settings::{Credentials, variable};
-pub use statement_columns::StatementColumns;
+pub use statement_columns::{PLAIN, StatementColumns};
 
 /// All gateways that a server can have, in the order in which customers see them.
 pub static REGISTRY: &[&Declaration] = &[

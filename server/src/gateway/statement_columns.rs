@@ -40,7 +40,7 @@ impl StatementColumns {
     }
 }
 
-static PLAIN: StatementColumns = StatementColumns {
+pub static PLAIN: StatementColumns = StatementColumns {
     name: "plain",
     id: &["id"],
     kind: &["kind"],

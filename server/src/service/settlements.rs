@@ -10,7 +10,7 @@ use payments_core::{Currency, PaymentId, RawJson, Slot, Timestamp, TransactionId
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdminReply, AdminRequest, Directory, Result, operator_text::invalid, retry_on_conflict};
+use super::{AdminReply, AdminRequest, Directory, Imported, Result, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{GatewayCost, GatewayName, MAX_SETTLED, Session, SettledRow, StatementRow},
     gateway::{self, Gateways, StatementPart},
@@ -29,6 +29,14 @@ const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
 pub enum SettlementRequest {
     /// Imports rows, or only checks whether it would refuse them.
     Import { gateway: GatewayName, rows: Vec<StatementRow>, is_check: bool, merchants_bear_costs: bool },
+    /// Imports the rows of a file, or only counts them. The file has the gateway's columns or the plain ones.
+    ImportFile {
+        gateway: GatewayName,
+        text: String,
+        is_check: bool,
+        #[serde(default)]
+        merchants_bear_costs: bool,
+    },
     /// Finds the payment of a row that has none.
     Resolve { gateway: Option<GatewayName>, row: String, payment: String, merchants_bear_costs: bool },
     /// A part of the imported rows, strictly after one: those without a payment, or those with one.
@@ -45,6 +53,8 @@ pub enum SettlementRequest {
 pub enum SettlementReply {
     /// The rows of an import or of a list, and which of them are new.
     Rows { settled: Vec<SettledRow>, new: Vec<bool>, next: Option<(GatewayName, String)> },
+    /// What became of a file's rows.
+    Imported { imported: Imported },
     /// The row after its resolution.
     Resolved { resolved: Box<SettledRow> },
     /// The payments that wait for a row.
@@ -71,6 +81,7 @@ pub struct WaitingRow {
 pub(super) fn with_setting(mut request: AdminRequest, merchants_bear: bool) -> AdminRequest {
     if let AdminRequest::Settlements(
         SettlementRequest::Import { merchants_bear_costs, .. }
+        | SettlementRequest::ImportFile { merchants_bear_costs, .. }
         | SettlementRequest::Resolve { merchants_bear_costs, .. },
     ) = &mut request
     {
@@ -84,6 +95,10 @@ impl Directory {
         let reply = match request {
             SettlementRequest::Import { gateway, rows, is_check, merchants_bear_costs } => {
                 self.import(gateway, rows, is_check, merchants_bear_costs).await?
+            }
+            SettlementRequest::ImportFile { gateway, text, is_check, merchants_bear_costs } => {
+                let imported = self.import_file(gateway, text, is_check, merchants_bear_costs).await?;
+                SettlementReply::Imported { imported }
             }
             SettlementRequest::Resolve { gateway, row, payment, merchants_bear_costs } => {
                 let settled = self.resolve_row(gateway, &row, &payment).await?;
@@ -124,7 +139,7 @@ impl Directory {
         Ok(AdminReply::Settlements { settlements: reply })
     }
 
-    async fn import(
+    pub(super) async fn import(
         &self,
         gateway: GatewayName,
         rows: Vec<StatementRow>,

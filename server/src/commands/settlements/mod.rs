@@ -1,27 +1,26 @@
 //! `payments-server settlements`: imports gateways' statements, and compares them with the books.
 
-mod statement;
-
 use std::{
-    collections::{HashMap, hash_map::RandomState},
-    hash::BuildHasher as _,
-    path::PathBuf,
+    fmt::Display,
+    fs::File,
+    path::{Path, PathBuf},
 };
 
 use serde_json::json;
 
-use self::statement::Statement;
-pub(super) use self::statement::csv_error;
 use super::{
     connection::{Connection, Place, unexpected},
     operations,
 };
 use crate::{
     cli::{Admin, CommandError, SettlementList, SettlementsCommand},
-    domain::{GatewayName, RowKind, SettledRow, StatementRow},
+    domain::{GatewayName, SettledRow, StatementRow},
     gateway::StatementColumns,
     log::terminal::{Output, cell},
-    service::{AdminReply, AdminRequest, MAX_ROWS, SettlementReply, SettlementRequest, WaitingRow},
+    service::{
+        AdminReply, AdminRequest, Imported, MAX_ROWS, SeenRows, SettlementReply, SettlementRequest, Statement,
+        WaitingRow,
+    },
 };
 
 pub async fn run(Admin { command, args }: Admin<SettlementsCommand>) -> Result<(), CommandError> {
@@ -47,15 +46,6 @@ struct Work {
 enum Source {
     File(PathBuf, &'static StatementColumns),
     Gateway,
-}
-
-/// How many rows and payments an import's lists have.
-#[derive(Default)]
-struct Counts {
-    matched: u64,
-    theirs: u64,
-    differing: u64,
-    known: u64,
 }
 
 impl Work {
@@ -93,28 +83,26 @@ impl Work {
         older_than: u16,
         merchants_bear_costs: bool,
     ) -> Result<(), CommandError> {
-        let mut counts = Counts::default();
+        let mut counts = Imported::default();
         for is_check in [true, false] {
-            let (mut seen, hasher) = (HashMap::new(), RandomState::new());
+            let mut seen = SeenRows::default();
             let mut file = match source {
-                Source::File(path, columns) => Some(Statement::open(path, columns)?),
+                Source::File(path, columns) => {
+                    let file = File::open(path).map_err(|error| in_file(path, error))?;
+                    Some((path, Statement::read(file, columns).map_err(|fault| in_file(path, fault))?))
+                }
                 Source::Gateway => None,
             };
             let mut after = None;
             loop {
                 let (rows, next) = match &mut file {
-                    Some(file) => (file.next_rows(MAX_ROWS)?, None),
+                    Some((path, file)) => (file.next_rows(MAX_ROWS).map_err(|fault| in_file(path, fault))?, None),
                     None => match self.ask(SettlementRequest::Read { gateway, after }).await? {
                         SettlementReply::Read { rows, next } => (rows, next),
                         _ => return Err(unexpected()),
                     },
                 };
-                for row in rows.iter().filter(|_| is_check) {
-                    let content = hasher.hash_one(row);
-                    if *seen.entry(hasher.hash_one(&row.id)).or_insert(content) != content {
-                        return Err(format!("row {} is there twice, with different content", row.id).into());
-                    }
-                }
+                rows.iter().filter(|_| is_check).try_for_each(|row| seen.add(row))?;
                 let is_last = if file.is_some() { rows.is_empty() } else { next.is_none() };
                 if !rows.is_empty() {
                     self.import_rows(gateway, rows, is_check, merchants_bear_costs, &mut counts).await?;
@@ -126,7 +114,7 @@ impl Work {
             }
         }
         let ours = self.waiting(Some(gateway), older_than).await?;
-        let Counts { matched, theirs, differing, known } = counts;
+        let Imported { matched, theirs, differing, known } = counts;
         if self.json {
             let line = json!({"rows": matched + theirs, "matched": matched, "differing": differing, "theirs": theirs,
                 "ours": ours, "known": known});
@@ -145,7 +133,7 @@ impl Work {
         rows: Vec<StatementRow>,
         is_check: bool,
         merchants_bear_costs: bool,
-        counts: &mut Counts,
+        counts: &mut Imported,
     ) -> Result<(), CommandError> {
         let request = SettlementRequest::Import { gateway, rows, is_check, merchants_bear_costs };
         let SettlementReply::Rows { settled, new, .. } = self.ask(request).await? else { return Err(unexpected()) };
@@ -153,9 +141,7 @@ impl Work {
             return Ok(());
         }
         for (row, is_new) in settled.iter().zip(new) {
-            counts.known += u64::from(!is_new);
-            counts.differing += u64::from(row.ours.is_some());
-            *(if row.payment.is_some() { &mut counts.matched } else { &mut counts.theirs }) += 1;
+            counts.add(row, is_new);
             self.print_row(row)?;
         }
         Ok(())
@@ -206,7 +192,7 @@ impl Work {
         }
         let SettledRow { gateway, row, payment, ours, .. } = settled;
         let [gross, fee, net] = [row.gross, row.fee, row.net].map(operations::signed);
-        let kind = kind_name(row.kind);
+        let kind = row.kind.as_str();
         let line = format!("{} {} {kind} {gross} {fee} {net} {} {}", gateway.as_str(), row.id, row.currency, row.date);
         let line = match (payment, ours) {
             (Some(payment), None) => format!("matched {line} {payment}"),
@@ -217,12 +203,6 @@ impl Work {
     }
 }
 
-const fn kind_name(kind: RowKind) -> &'static str {
-    match kind {
-        RowKind::Payment => "payment",
-        RowKind::Refund => "refund",
-        RowKind::Dispute => "dispute",
-        RowKind::Fee => "fee",
-        RowKind::Other => "other",
-    }
+fn in_file(path: &Path, what: impl Display) -> CommandError {
+    format!("{}: {what}", path.display()).into()
 }

@@ -21,6 +21,20 @@ pub enum RowKind {
     Other,
 }
 
+impl RowKind {
+    pub const ALL: [Self; 5] = [Self::Payment, Self::Refund, Self::Dispute, Self::Fee, Self::Other];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Payment => "payment",
+            Self::Refund => "refund",
+            Self::Dispute => "dispute",
+            Self::Fee => "fee",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// A row of a gateway's statement. Amounts are in minor units; those that the gateway takes are negative.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct StatementRow {

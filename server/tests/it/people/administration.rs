@@ -79,3 +79,35 @@ async fn a_person_is_named_in_the_audit_log_and_a_request_of_another_site_is_ref
     let stranger = people.server.keyless(Method::GET, "/admin/v1/workspaces").send().await.unwrap();
     assert_eq!(stranger.status(), 401);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finance_imports_the_file_of_a_statement_and_a_wrong_cell_is_named_by_line_and_column() {
+    let people = People::start().await;
+    let (session, viewer) = (people.sign_in("accounts").await, people.sign_in("viewers").await);
+    let import = async |session: &str, text: String, is_check: bool| {
+        let request = people.server.keyless(Method::POST, "/admin/v1/settlements/gateways/bkash/file");
+        let request = request.header(header::COOKIE, session).header("x-csrf", "1");
+        let answer = request.json(&json!({"text": text, "isCheck": is_check})).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let plain = |rows: &str| format!("id,kind,reference,gross,fee,net,currency,date\n{rows}");
+    for (text, says) in [
+        (plain("r1,fee,,-1,0,-1,BDT,2026-03-01\nr2,payment,p,10.005,0,10,BDT,2026-03-01"), "line 3, column \"gross\""),
+        (plain("r1,fee,,-1,0,-1,BDT,2026-03-01\nr1,fee,,-2,0,-2,BDT,2026-03-01"), "row r1 is there twice"),
+        ("trxID,amount\nr1,5\n".to_owned(), "the file has no column \"completedTime\""),
+    ] {
+        let (status, refused) = import(&session, text, false).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(refused["message"].as_str().unwrap().starts_with(says), "{refused}");
+    }
+    let bkash = "trxID,transactionType,amount,creditedAmount,completedTime\nTX1,Fee,5,,2026-03-01\n";
+    let many = plain(&(0..600).map(|nth| format!("r{nth},fee,,-1,0,-1,BDT,2026-03-01\n")).collect::<String>());
+    assert_eq!(import(&viewer, many.clone(), true).await.0, 403);
+    for (text, is_check, theirs, known) in
+        [(&many, true, 600, 0), (&many, false, 600, 0), (&many, false, 600, 600), (&bkash.to_owned(), true, 1, 0)]
+    {
+        let (status, answer) = import(&session, text.clone(), is_check).await;
+        let imported = json!({"matched": 0, "theirs": theirs, "differing": 0, "known": known});
+        assert_eq!((status, &answer["settlements"]["imported"]), (200, &imported), "{answer}");
+    }
+}

@@ -1,16 +1,15 @@
 //! Reads a statement: a CSV file, row by row. An error names the row and the column.
 
 use std::{
-    fs::File,
-    io::{Read as _, Seek as _, SeekFrom},
-    path::{Path, PathBuf},
+    collections::{HashMap, hash_map::RandomState},
+    hash::BuildHasher as _,
+    io::{Cursor, Read},
 };
 
 use csv::{ErrorKind, StringRecord, Trim};
 use payments_core::{Amount, Currency, Day, text::is_one_line};
 
 use crate::{
-    cli::CommandError,
     domain::{RowKind, StatementRow},
     gateway::StatementColumns,
 };
@@ -19,9 +18,8 @@ use crate::{
 const MAX_ID_BYTES: usize = 100;
 
 /// A file, and where each part of its rows is.
-pub(super) struct Statement {
-    path: PathBuf,
-    reader: csv::Reader<File>,
+pub struct Statement {
+    reader: csv::Reader<Box<dyn Read + Send>>,
     columns: &'static StatementColumns,
     header: StringRecord,
     places: Places,
@@ -68,39 +66,38 @@ impl Places {
 }
 
 impl Statement {
-    pub(super) fn open(path: &Path, columns: &'static StatementColumns) -> Result<Self, CommandError> {
-        let named = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
-        let mut file = File::open(path).map_err(|error| named(&error))?;
+    pub fn read(mut file: impl Read + Send + 'static, columns: &'static StatementColumns) -> Result<Self, String> {
         let mut begin = Vec::new();
-        (&mut file).take(3).read_to_end(&mut begin).map_err(|error| named(&error))?;
+        (&mut file).take(3).read_to_end(&mut begin).map_err(|error| error.to_string())?;
         if begin.starts_with(&[0xff, 0xfe]) || begin.starts_with(&[0xfe, 0xff]) || begin.contains(&0) {
-            return Err(named(&"the file is UTF-16; save it as CSV in UTF-8").into());
+            return Err("the file is UTF-16; save it as CSV in UTF-8".to_owned());
         }
-        let skipped = if begin == [0xef, 0xbb, 0xbf] { 3 } else { 0 };
-        file.seek(SeekFrom::Start(skipped)).map_err(|error| named(&error))?;
+        if begin == [0xef, 0xbb, 0xbf] {
+            begin.clear();
+        }
+        let file: Box<dyn Read + Send> = Box::new(Cursor::new(begin).chain(file));
         let mut reader = csv::ReaderBuilder::new().trim(Trim::All).from_reader(file);
-        let header = reader.headers().map_err(|error| named(&csv_error(&error)))?.clone();
+        let header = reader.headers().map_err(|error| csv_error(&error))?.clone();
         let places = Places::in_header(columns, &header).map_err(|missing| {
             let other = StatementColumns::all().find(|it| Places::in_header(it, &header).is_ok());
             let advice = other.map_or_else(
                 || format!("it has {}", header.iter().collect::<Vec<_>>().join(", ")),
                 |it| format!("its columns are those of --columns {}", it.name),
             );
-            named(&format_args!("the file has no column {missing:?}; {advice}"))
+            format!("the file has no column {missing:?}; {advice}")
         })?;
-        Ok(Self { path: path.to_owned(), reader, columns, header, places })
+        Ok(Self { reader, columns, header, places })
     }
 
     /// At most `at_most` rows; none at the end.
-    pub(super) fn next_rows(&mut self, at_most: usize) -> Result<Vec<StatementRow>, CommandError> {
+    pub fn next_rows(&mut self, at_most: usize) -> Result<Vec<StatementRow>, String> {
         let mut rows = Vec::new();
         let mut record = StringRecord::new();
         while rows.len() < at_most {
-            let named = |what: String| format!("{}: {what}", self.path.display());
             match self.reader.read_record(&mut record) {
-                Ok(true) => rows.push(self.row(&record).map_err(|it| named(it.in_file(&record, &self.header)))?),
+                Ok(true) => rows.push(self.row(&record).map_err(|it| it.in_file(&record, &self.header))?),
                 Ok(false) => break,
-                Err(error) => return Err(named(csv_error(&error)).into()),
+                Err(error) => return Err(csv_error(&error)),
             }
         }
         Ok(rows)
@@ -159,6 +156,23 @@ impl Statement {
     }
 }
 
+/// The rows of a statement so far, to find an id that is there twice with different content.
+#[derive(Default)]
+pub struct SeenRows {
+    hasher: RandomState,
+    contents: HashMap<u64, u64>,
+}
+
+impl SeenRows {
+    pub fn add(&mut self, row: &StatementRow) -> Result<(), String> {
+        let content = self.hasher.hash_one(row);
+        match *self.contents.entry(self.hasher.hash_one(&row.id)).or_insert(content) == content {
+            true => Ok(()),
+            false => Err(format!("row {} is there twice, with different content", row.id)),
+        }
+    }
+}
+
 /// What is wrong with a cell.
 struct Fault {
     place: usize,
@@ -173,7 +187,7 @@ impl Fault {
     }
 }
 
-pub(in crate::commands) fn csv_error(error: &csv::Error) -> String {
+pub fn csv_error(error: &csv::Error) -> String {
     let line = error.position().map_or(1, csv::Position::line);
     match error.kind() {
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
