@@ -57,18 +57,19 @@ window.consoleApi = ({ t }) => {
   };
 
   const send = async (method, path, body, idempotencyKey) => {
-    const headers = credentials();
+    const isAdministration = path.startsWith("/admin/");
+    const headers = isAdministration ? { "x-csrf": "1" } : credentials();
     if (idempotencyKey) headers["idempotency-key"] = idempotencyKey;
     if (body !== undefined) headers["content-type"] = "application/json";
     try {
-      return await fetch("/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store", signal: method === "GET" ? visit.signal : null });
+      return await fetch(isAdministration ? path : "/api/v1" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store", signal: method === "GET" ? visit.signal : null });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new ApiError(0, t("The server is not responding. Is it running?"));
     }
   };
 
-  /** Calls the API. Returns the parsed value, and the text, whose numbers are not rounded. */
+  /** Calls the API, or the administration API by its whole path. Returns the parsed value, and the text, whose numbers are not rounded. */
   const ask = async (method, path, body, idempotencyKey) => {
     const response = await send(method, path, body, idempotencyKey);
     const text = await response.text();

@@ -268,7 +268,7 @@ window.consoleBangla = {
   "A payment": "একটি পেমেন্ট",
   "Payments created on a day in Dhaka": "ঢাকার এক দিনে তৈরি পেমেন্ট",
   "Payments created within a minute": "এক মিনিটে তৈরি পেমেন্ট",
-  "API keys": "API কী",
+  "API keys": "এপিআই কী",
   "Webhook endpoints": "ওয়েবহুক এন্ডপয়েন্ট",
   "Limits of this workspace": "এই ওয়ার্কস্পেসের সীমা",
   "Limit": "সীমা",

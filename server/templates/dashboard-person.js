@@ -40,7 +40,9 @@ window.consolePerson = ({ t, h, say, explained, form, choice, person, open, sign
           open(workspace, environment);
           await opened();
         }, { id: "workspaces" }),
-      h("div", { class: "actions" }, h("button", { class: "plain", onclick: leave }, t("Sign out"))));
+      h("div", { class: "actions" },
+        person.platform && h("a", { class: "button", id: "platform", href: "#/platform" }, t("The platform")),
+        h("button", { class: "plain", onclick: leave }, t("Sign out"))));
   };
 
   return { card, fault, leave };

@@ -10,7 +10,7 @@
   const api = window.consoleApi(language);
   const elements = window.consoleElements(language);
   const { t } = language;
-  const { key, setKey, place, close, environment, newVisit, learnScopes } = api;
+  const { key, setKey, person, place, close, environment, newVisit, learnScopes } = api;
   const { h, say, explained, field, form } = elements;
 
   const show = (title, ...children) => {
@@ -24,6 +24,8 @@
   const notices = window.consoleNotices(tools);
   const people = window.consolePerson(tools);
   const payment = window.paymentView(tools);
+  const platform = window.consolePlatform(tools);
+  const isPlatform = () => platform && !key() && /^#\/platform\b/.test(location.hash);
   const VIEWS = {
     payments: [t("Payments"), window.paymentsView(tools)],
     deliveries: [t("Deliveries"), window.deliveriesView(tools)],
@@ -68,15 +70,25 @@
     setKey(null);
     notices.clear();
     close();
+    if (isPlatform()) history.replaceState(null, "", location.pathname + location.search);
     signIn(fault);
   };
 
   const showEnvironment = () => {
-    const is = environment();
-    const text = is === "live" ? t("LIVE: real money") : t("TEST: no money moves");
-    const name = place() && h("span", { class: "workspace", translate: "no" }, place().name + " ");
+    const is = isPlatform() ? "platform" : environment();
+    const text = is === "platform" ? t("The platform") : is === "live" ? t("LIVE: real money") : t("TEST: no money moves");
+    const name = is !== "platform" && place() && h("span", { class: "workspace", translate: "no" }, place().name + " ");
     document.getElementById("environment").replaceChildren(...[name, is && h("span", { class: "badge environment-" + is }, text)].filter(Boolean));
-    document.getElementById("switch").hidden = !place();
+    const menu = `${is} ${Boolean(place())}`;
+    if (nav.dataset.menu === menu) return;
+    nav.dataset.menu = menu;
+    const names = is === "platform" ? Object.entries(platform).map(([name, view]) => ["platform/" + name, view]) : Object.entries(VIEWS);
+    nav.replaceChildren(...[
+      ...names.map(([name, [title]]) => h("a", { href: "#/" + name }, title)),
+      is !== "platform" && h("a", { href: "/docs" }, t("Reference")),
+      (place() || is === "platform") && h("button", { id: "switch", class: "plain", onclick: () => leave() }, is === "platform" ? t("Open a workspace") : t("Workspaces")),
+      h("button", { id: "leave", class: "plain", onclick: () => (key() ? leave() : people.leave()) }, t("Sign out")),
+    ].filter(Boolean));
   };
 
   // The view that is shown, without its filters.
@@ -85,25 +97,32 @@
   const route = async () => {
     // The other language's page opens at the same view.
     document.getElementById("language").hash = location.hash;
-    if (!environment()) return signIn();
+    if (!environment() && !isPlatform()) return signIn();
     nav.hidden = false;
     showEnvironment();
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-    const [name, id] = path.split("/");
-    const view = Object.hasOwn(VIEWS, name) ? name : "payments";
+    const [views, prefix] = isPlatform() ? [platform, "platform/"] : [VIEWS, ""];
+    const [name, id] = path.slice(prefix.length).split("/");
+    const view = Object.hasOwn(views, name) ? name : Object.keys(views)[0];
     for (const link of nav.querySelectorAll("a")) {
-      if (link.getAttribute("href") === "#/" + view) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      if (link.getAttribute("href") === "#/" + prefix + view) {
+        link.setAttribute("aria-current", "page");
+        // On a narrow screen the views are one line.
+        nav.scrollTo({ left: link.offsetLeft - nav.offsetLeft });
+      } else link.removeAttribute("aria-current");
     }
     const mine = newVisit();
-    const isPayment = view === "payments" && id;
-    const [title, render] = isPayment ? [t("Payment"), () => payment(decodeURIComponent(id))] : VIEWS[view];
+    const isPayment = !prefix && view === "payments" && id;
+    const [title, render] = isPayment ? [t("Payment"), () => payment(decodeURIComponent(id))] : views[view];
     if (shown !== path) show(title, h("p", { class: "card soft", role: "status" }, t("Loading…")));
     main.setAttribute("aria-busy", "true");
     try {
-      await learnScopes();
-      // A view does not wait for the notices, and does not fail with them.
-      notices.show().catch(() => {});
+      if (prefix) notices.clear();
+      else {
+        await learnScopes();
+        // A view does not wait for the notices, and does not fail with them.
+        notices.show().catch(() => {});
+      }
       const focused = await render(new URLSearchParams(query));
       shown = path;
       return focused;
@@ -119,11 +138,6 @@
 
   document.getElementById("name").prepend(t("Payments") + " ");
   nav.setAttribute("aria-label", t("Console"));
-  nav.append(
-    ...Object.entries(VIEWS).map(([name, [title]]) => h("a", { href: "#/" + name }, title)),
-    h("a", { href: "/docs" }, t("Reference")),
-    h("button", { id: "switch", class: "plain", hidden: true, onclick: () => leave() }, t("Workspaces")),
-    h("button", { id: "leave", class: "plain", onclick: () => (place() ? people.leave() : leave()) }, t("Sign out")));
 
   // The address names a view, so that link may not change it.
   document.querySelector(".skip").addEventListener("click", (event) => {
@@ -135,7 +149,7 @@
     (focused ?? main).focus();
   });
   addEventListener("unauthorized", () => {
-    if (place()) {
+    if (person && !key()) {
       // The page still has the person's workspaces.
       close();
       location.assign("/dashboard?sign-in=ended");

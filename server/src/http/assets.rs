@@ -25,6 +25,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("dashboard.css", CSS),
         asset!("dashboard.js", JAVASCRIPT),
         asset!("dashboard-bn.js", JAVASCRIPT),
+        asset!("dashboard-bn-platform.js", JAVASCRIPT),
         // First the console's foundation, then its views.
         asset!("dashboard-language.js", JAVASCRIPT),
         asset!("dashboard-api.js", JAVASCRIPT),
@@ -42,6 +43,8 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         asset!("dashboard-requests.js", JAVASCRIPT),
         asset!("dashboard-keys.js", JAVASCRIPT),
         asset!("dashboard-simulator.js", JAVASCRIPT),
+        asset!("dashboard-platform-views.js", JAVASCRIPT),
+        asset!("dashboard-platform.js", JAVASCRIPT),
     ]
 });
 
@@ -69,9 +72,10 @@ pub(super) fn address(name: &str) -> &'static str {
     find(name).map_or("", |asset| &asset.address)
 }
 
-/// The URLs of the console's scripts, without its dictionary. `dashboard.js` comes last: it uses the others.
+/// The URLs of the console's scripts, without its dictionaries. `dashboard.js` comes last: it uses the others.
 pub(super) fn console_scripts() -> impl Iterator<Item = &'static str> {
-    let parts = ASSETS.iter().filter(|asset| asset.name.starts_with("dashboard-") && asset.name != "dashboard-bn.js");
+    let is_part = |name: &str| name.starts_with("dashboard-") && !name.starts_with("dashboard-bn");
+    let parts = ASSETS.iter().filter(move |asset| is_part(asset.name));
     parts.map(|asset| &*asset.address).chain([address("dashboard.js")])
 }
 

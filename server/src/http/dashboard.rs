@@ -12,7 +12,7 @@ use super::{
     reply::{self, ApiError, Outcome},
     request::Request,
 };
-use crate::domain::{Permission, Role, Workspace};
+use crate::domain::{AdminPermission, Permission, Role, Workspace};
 
 #[derive(Template)]
 #[template(path = "dashboard.html")]
@@ -30,6 +30,21 @@ struct Dashboard {
 struct Person {
     name: String,
     workspaces: Vec<Opened>,
+    /// The person's role for all workspaces.
+    platform: Option<Platform>,
+}
+
+/// What the person may do through the administration API.
+#[derive(Serialize)]
+struct Platform {
+    role: Role,
+    permissions: Vec<AdminPermission>,
+}
+
+impl Platform {
+    fn of(role: Role) -> Self {
+        Self { role, permissions: AdminPermission::ALL.into_iter().filter(|it| role.may(*it)).collect() }
+    }
 }
 
 /// A workspace that the person may open.
@@ -53,7 +68,8 @@ pub(super) async fn show(request: Request) -> Outcome {
                 role,
                 scopes: role.permissions(),
             };
-            let person = Person { name: session.label().to_owned(), workspaces: found.map(opened).collect() };
+            let (name, platform) = (session.label().to_owned(), session.platform_role().map(Platform::of));
+            let person = Person { name, workspaces: found.map(opened).collect(), platform };
             Some(serde_json::to_string(&person).map_err(ApiError::internal)?)
         }
     };
@@ -73,14 +89,16 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use payments_core::{
-        DeliveryStatus, DisputeStatus, PayoutStatus, RawStatus, RefundStatus, Status, TransactionKind,
+        DeliveryStatus, DestinationKind, DisputeStatus, Environment, NoticeKind, PayoutStatus, RawStatus, RefundStatus,
+        Status, TransactionKind,
     };
 
-    const DICTIONARY: &str = include_str!("../../templates/dashboard-bn.js");
+    const DICTIONARIES: [&str; 2] =
+        [include_str!("../../templates/dashboard-bn.js"), include_str!("../../templates/dashboard-bn-platform.js")];
 
-    /// The entries of the dictionary.
+    /// The entries of the dictionaries.
     fn dictionary() -> BTreeMap<String, String> {
-        let entries = DICTIONARY.lines().filter_map(|line| line.trim().strip_suffix(','));
+        let entries = DICTIONARIES.iter().flat_map(|it| it.lines()).filter_map(|line| line.trim().strip_suffix(','));
         entries.map(|entry| serde_json::from_str::<BTreeMap<String, String>>(&format!("{{{entry}}}")).unwrap()).fold(
             BTreeMap::new(),
             |mut all, entry| {
@@ -98,7 +116,7 @@ mod tests {
         for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")).unwrap() {
             let path = file.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            if !name.starts_with("dashboard") || !name.ends_with(".js") || name == "dashboard-bn.js" {
+            if !name.starts_with("dashboard") || !name.ends_with(".js") || name.starts_with("dashboard-bn") {
                 continue;
             }
             let script = std::fs::read_to_string(&path).unwrap();
@@ -128,6 +146,10 @@ mod tests {
         words.extend(RefundStatus::KNOWN.iter().map(ToString::to_string));
         words.extend(DisputeStatus::KNOWN.iter().map(ToString::to_string));
         words.extend(PayoutStatus::KNOWN.iter().map(ToString::to_string));
+        words.extend(DestinationKind::KNOWN.iter().map(ToString::to_string));
+        words.extend(NoticeKind::KNOWN.iter().map(ToString::to_string));
+        words.extend(Environment::ALL.iter().map(ToString::to_string));
+        words.extend(crate::domain::RowKind::ALL.map(|kind| kind.as_str().to_owned()));
         words.extend(TransactionKind::KNOWN.iter().map(ToString::to_string));
         assert!(texts.len() > 150, "{}", texts.len());
         assert_eq!(

@@ -53,6 +53,11 @@ impl PersonSession {
         self.grants.iter().filter(its).map(|grant| grant.role).max()
     }
 
+    /// The highest role for all workspaces.
+    pub fn platform_role(&self) -> Option<Role> {
+        self.grants.iter().filter(|grant| grant.workspace.is_none()).map(|grant| grant.role).max()
+    }
+
     /// How logs and lists name the person.
     pub fn label(&self) -> &str {
         self.email.as_deref().or(self.name.as_deref()).unwrap_or(&self.subject)

@@ -111,3 +111,21 @@ async fn finance_imports_the_file_of_a_statement_and_a_wrong_cell_is_named_by_li
         assert_eq!((status, &answer["settlements"]["imported"]), (200, &imported), "{answer}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_knows_what_a_person_may_do_for_the_platform_and_nothing_with_a_role_for_one_workspace() {
+    let mut people = People::start().await;
+    let (own, _) = people.workspace("Own");
+    people.restart_with_group(&format!("sellers=admin@{own}"));
+    for (group, platform) in [
+        ("viewers", json!({"role": "viewer", "permissions": ["merchants:read", "money:read", "server:read"]})),
+        ("sellers", Value::Null),
+    ] {
+        let session = people.sign_in(group).await;
+        let page =
+            people.server.keyless(Method::GET, "/dashboard").header(header::COOKIE, session).send().await.unwrap();
+        let page = page.text().await.unwrap();
+        let person = page.split("data-person=\"").nth(1).unwrap().split('"').next().unwrap().replace("&#34;", "\"");
+        assert_eq!(serde_json::from_str::<Value>(&person).unwrap()["platform"], platform, "{person}");
+    }
+}
