@@ -37,6 +37,7 @@ struct State {
     wrong: Option<Wrong>,
     codes: BTreeMap<String, Code>,
     codes_made: u64,
+    ahead: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +69,8 @@ impl Default for Oidc {
             lifetime: 3600,
         };
         let (codes, wrong) = (BTreeMap::new(), None);
-        Self { state: Mutex::new(State { key: Key::new(1), keys_made: 1, person, wrong, codes, codes_made: 0 }) }
+        let state = State { key: Key::new(1), keys_made: 1, person, wrong, codes, codes_made: 0, ahead: 0 };
+        Self { state: Mutex::new(state) }
     }
 }
 
@@ -90,6 +92,11 @@ impl Oidc {
     /// How many seconds ID tokens last from now on.
     pub fn set_lifetime(&self, seconds: u64) {
         lock(&self.state).person.lifetime = seconds;
+    }
+
+    /// Sets the clock of its ID tokens ahead by this many seconds.
+    pub fn set_clock_ahead(&self, seconds: u64) {
+        lock(&self.state).ahead = seconds;
     }
 
     /// Makes the next ID token wrong.
@@ -159,8 +166,9 @@ impl Oidc {
             return Err(refused("invalid_grant"));
         }
         let Person { subject, email, name, groups, lifetime } = code.person;
+        let now = now() + state.ahead;
         let claims = json!({"iss": base_url, "aud": CLIENT_ID, "sub": subject, "email": email, "name": name, "groups": groups,
-            "nonce": code.nonce, "iat": now(), "exp": now() + lifetime});
+            "nonce": code.nonce, "iat": now, "exp": now + lifetime});
         let token = state.key.token(claims, state.wrong.take()).ok_or_else(|| refused("server_error"))?;
         Ok(json!({"access_token": word("at_", state.codes_made, "access"), "token_type": "Bearer",
             "expires_in": lifetime, "id_token": token}))

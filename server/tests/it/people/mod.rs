@@ -2,6 +2,7 @@
 
 mod administration;
 mod masking;
+mod month;
 mod refunds;
 mod refusals;
 mod roles;
