@@ -1,6 +1,6 @@
 //! Notices: each state opens one, and its end closes it, for the merchant, the operator and the platform's webhook.
 
-use std::process::Command;
+use std::{collections::BTreeMap, process::Command};
 
 use payments_client::{Client, CreateWebhook, NoticeKind, Retries, Subscription, UpdateWebhook, WebhookId};
 use reqwest::StatusCode;
@@ -29,14 +29,14 @@ async fn opens(client: &Client, expected: &[(NoticeKind, String)]) {
     eventually(&what, async || (open(client).await == expected).then_some(())).await;
 }
 
-/// The events that the platform's webhook got: their kinds, and the kinds of their notices.
+/// The events that the platform's webhook got: their kinds, and the kinds of their notices. A server that dies sends some again.
 fn events(platform: &Receiver) -> Vec<(String, String)> {
     let event = |received: crate::receiver::Received| {
         let event = received.verified_with(SECRET);
         let data: Value = serde_json::from_str(event.data().as_str()).unwrap();
-        (event.kind().to_string(), data["kind"].as_str().unwrap().to_owned())
+        (event.id().clone(), (event.kind().to_string(), data["kind"].as_str().unwrap().to_owned()))
     };
-    platform.received().into_iter().map(event).collect()
+    platform.received().into_iter().map(event).collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 async fn a_disabled_endpoint_has_a_notice(engine: Engine) {

@@ -20,7 +20,7 @@ use crate::{engine::Engine, failing_calls::shim, server::text_of};
 /// How long a step may take, with everything that the server learns by asking again.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a server is waited for that has answered.
-const LONG: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(5);
 /// A process dies at one of so many commits.
 const DEATHS_AT: usize = 3;
 const ACCOUNTS: [&str; 8] =
