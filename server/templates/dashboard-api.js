@@ -30,7 +30,8 @@ window.consoleApi = ({ t }) => {
   const credentials = () => {
     const at = place();
     // Another site's form cannot send these headers.
-    return at ? { "x-workspace": at.id, "x-environment": at.environment, "x-csrf": "1" } : { "x-api-key": key() };
+    const own = at ? { "x-workspace": at.id, "x-environment": at.environment, "x-csrf": "1" } : { "x-api-key": key() };
+    return { ...own, ...MARK };
   };
   const signOut = async () => {
     const response = await fetch("/dashboard/sign-out", { method: "POST", headers: { "x-csrf": "1" } });
