@@ -7,6 +7,7 @@
 mod declared;
 mod dialect;
 mod errors;
+mod notice;
 mod refund;
 mod reply;
 mod token;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use payments_core::{Payment, Timestamp};
-use reqwest::StatusCode;
+use reqwest::{StatusCode, header::HeaderMap};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
@@ -29,6 +30,7 @@ use super::{
     decimal::with_two_decimals,
     declaration::{Declaration, Parts},
     error::GatewayError,
+    notice::{Notice, NoticeError},
     settings::Settings,
 };
 use crate::{
@@ -36,6 +38,7 @@ use crate::{
     domain::{GatewayAttempt, GatewayRefund},
 };
 use dialect::Dialect;
+use notice::Certificates;
 use reply::{Reply, read};
 use token::Tokens;
 
@@ -47,6 +50,7 @@ pub(super) struct Bkash {
     tokens: Arc<Tokens>,
     dialect: &'static Dialect,
     ambient: Arc<dyn Ambient>,
+    certificates: Certificates,
 }
 
 /// Whether an `execute` with this code took no money and never will: the customer's wallet, OTP or PIN, a balance that is too
@@ -81,7 +85,7 @@ impl Bkash {
         let (client, settings) = (Arc::new(client), Arc::new(settings));
         let dialect = Dialect::of(&settings);
         let tokens = Tokens::new(Arc::clone(&client), Arc::clone(&settings), store, Arc::clone(&ambient), tasks);
-        Self { client, settings, tokens: Arc::new(tokens), dialect, ambient }
+        Self { client, settings, tokens: Arc::new(tokens), dialect, ambient, certificates: Certificates::default() }
     }
 
     /// Calls bKash. The inner error is bKash's own.
@@ -243,6 +247,15 @@ impl Gateway for Bkash {
             AttemptState::Open | AttemptState::Approved => Ok(AttemptState::Cancelled),
             state => Ok(state),
         }
+    }
+
+    async fn notice(
+        &self,
+        _headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<Notice<'_>>, NoticeError> {
+        self.told(body, now).await
     }
 }
 

@@ -22,6 +22,8 @@ pub enum SettingKind {
     Credential,
     /// One of these words: by default the first.
     Word(&'static [&'static str]),
+    /// By default empty.
+    Optional,
 }
 
 /// The settings of a configured gateway.
@@ -123,6 +125,7 @@ fn settings_of(
                 true => word,
                 false => return Err(wrong(key, &format!("must be one of {}", words.join(", ")))),
             },
+            (SettingKind::Optional, given) => given.unwrap_or_default(),
             (SettingKind::Credential, Some(value)) => {
                 has_credentials = true;
                 value

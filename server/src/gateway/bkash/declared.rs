@@ -6,6 +6,7 @@ use super::{
     Bkash,
     dialect::{Dialect, V1, V2},
     errors::ERRORS,
+    notice::MAX_BYTES,
 };
 use crate::{
     domain::{GatewayName, RowKind},
@@ -56,12 +57,13 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         words: &[("success", Hint::Approved), ("failure", Hint::CouldNotPay), ("cancel", Hint::Cancelled)],
         attempt: "paymentID",
     },
-    notice_bytes: None,
+    notice_bytes: Some(MAX_BYTES),
     notice_answer: ("", ""),
     settings: &[
         Setting { key: "version", kind: SettingKind::Word(&[V1.version, V2.version]) },
         Setting { key: "base_url", kind: SettingKind::Url { live } },
         Setting { key: "refunds", kind: SettingKind::Word(&["by_hand", "by_api"]) },
+        Setting { key: "notice_topic", kind: SettingKind::Optional },
         Setting { key: "app_key", kind: SettingKind::Credential },
         Setting { key: "app_secret", kind: SettingKind::Credential },
         Setting { key: "username", kind: SettingKind::Credential },

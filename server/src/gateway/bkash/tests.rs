@@ -1,6 +1,7 @@
 //! What bKash's replies mean, and what the adapter sends.
 
 mod calls;
+mod notices;
 mod refunds;
 pub(super) mod world;
 

@@ -1,6 +1,7 @@
 //! Live payments through strict fakes of both gateways.
 
 mod amounts;
+mod bkash_notices;
 mod bkash_v2;
 mod calls;
 mod card_disputes;
