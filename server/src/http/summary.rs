@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayAttempt, Outgoing},
+    gateway,
     service::Told,
 };
 
@@ -39,9 +40,12 @@ pub(super) fn summary(told: &Told, title: impl Fn(&GatewayAttempt) -> &'static s
     story.lines
 }
 
-/// What the gateway's refusal means. A gateway's own words stand as a quote.
+/// What the gateway's refusal means. A gateway's own words, which are English, stand as a quote.
 fn meaning(attempt: &GatewayAttempt) -> Option<[String; 2]> {
-    attempt.failure.as_ref().map(|words| [format!("“{words}”"), format!("“{words}”")])
+    let quote = format!("“{}”", attempt.failure.as_ref()?);
+    let known = attempt.failure_code.as_deref().and_then(|code| gateway::meaning(attempt.gateway, code));
+    let in_bangla = known.map_or_else(|| quote.clone(), |[_, bangla]| format!("{bangla} {quote}"));
+    Some([quote, in_bangla])
 }
 
 struct Story<'t> {

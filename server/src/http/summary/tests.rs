@@ -2,7 +2,7 @@ use payments_core::{Payment, RANDOM_BYTES, RefundId, Slot, SummaryTopic::Next};
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::domain::{ManualReview, PendingRefund, Session, new_attempt, new_session};
+use crate::domain::{GatewayName, ManualReview, PendingRefund, Session, new_attempt, new_session};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000).unwrap()
@@ -276,4 +276,16 @@ fn the_shops_server_is_quoted_and_a_failing_endpoint_is_to_be_fixed() {
 fn the_summary_of_a_test_says_so() {
     let lines = told(session(|it| with(it, json!({"isSimulated": true}))), vec![], 1);
     assert!(about(Customer, &lines).starts_with("This is a test"));
+}
+
+#[test]
+fn a_refusal_whose_code_is_known_is_explained_in_bangla_too() {
+    let words = Some("Insufficient Balance".to_owned());
+    let attempt = GatewayAttempt { failure: words, failure_code: Some("2023".into()), ..new_attempt("a") };
+    let attempt = GatewayAttempt { gateway: GatewayName::of("bkash"), ..attempt };
+    let [english, bangla] = meaning(&attempt).unwrap();
+    assert_eq!(english, "“Insufficient Balance”");
+    assert_eq!(bangla, "অ্যাকাউন্টে যথেষ্ট টাকা ছিল না। “Insufficient Balance”");
+    let unknown = GatewayAttempt { failure_code: Some("0".into()), ..attempt };
+    assert_eq!(meaning(&unknown).unwrap(), ["“Insufficient Balance”"; 2]);
 }
