@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use payments_core::{Environment, PaymentId, RawJson, Timestamp};
+use payments_core::{Environment, PaymentId, RawJson, Slot, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,8 +21,8 @@ const MAX_A_REQUEST: usize = 256;
 const MAX_DELIVERIES: usize = 200;
 /// How often an erasure of payments that change meanwhile is tried.
 const MAX_TRIES: usize = 8;
-/// How many payments the worker erases at most in one round.
-const MAX_A_ROUND: usize = 512;
+/// How many payments the worker reads at once.
+const READ_AT_ONCE: usize = 256;
 
 /// A customer of a workspace, named by a phone number or an e-mail address.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
@@ -96,18 +96,26 @@ impl Erased {
 }
 
 impl Service {
-    /// Erases the customers' data of payments that ended before a time, at most [`MAX_A_ROUND`] of them.
+    /// Erases the customers' data of payments whose last change was before a time. It reads all payments made before then.
     pub(super) async fn erase_old_customers(&self, before: Timestamp) {
-        for _ in 0..MAX_A_ROUND / AT_ONCE {
-            let erasing = async {
-                let ids = self.store.erasable(before, AT_ONCE).await?;
+        for slot in Slot::all() {
+            if let Err(error) = self.erase_old_customers_of(slot, before).await {
+                return tracing::error!(%error, "could not erase old customers' data; trying again in an hour");
+            }
+        }
+    }
+
+    async fn erase_old_customers_of(&self, slot: Slot, before: Timestamp) -> Result<()> {
+        let mut after = None;
+        loop {
+            let (ids, next) = self.store.erasable(slot, before, after.as_deref(), READ_AT_ONCE).await?;
+            for ids in ids.chunks(AT_ONCE) {
                 // Their stored responses are dropped after a day.
-                self.records().erase_payments(&ids, ErasePolicy::default(), None).await
-            };
-            match erasing.await {
-                Ok(Erased { payments: 0, .. }) => return,
-                Ok(_) => {}
-                Err(error) => return tracing::error!(%error, "could not erase old customers' data; trying again"),
+                self.records().erase_payments(ids, ErasePolicy::default(), None).await?;
+            }
+            after = next;
+            if after.is_none() {
+                return Ok(());
             }
         }
     }

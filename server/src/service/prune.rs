@@ -14,6 +14,8 @@ use super::{Service, days_before};
 use crate::{domain::StoredResponse, process::poll::poll, store::Prunable};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
+/// The time between two sweeps over the payments.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Maximum records per change, so that payments do not wait long behind it.
 const BATCH_SIZE: usize = 256;
 /// Maximum deliveries per change. Deliveries are longer.
@@ -26,7 +28,12 @@ impl Service {
     /// and entries of the audit log after `audit_days`. Runs forever.
     pub async fn prune(self: Arc<Self>) {
         let round = AtomicU32::new(0);
-        poll(POLL_INTERVAL, || async {
+        let customers = poll(SWEEP_INTERVAL, || async {
+            if let Some(days) = self.settings.retention.customer_data_days {
+                self.erase_old_customers(days_before(self.ambient.now(), days)).await;
+            }
+        });
+        let others = poll(POLL_INTERVAL, || async {
             let now = self.ambient.now();
             self.prune_older(Prunable::StoredResponses, StoredResponse::stale_before(now), BATCH_SIZE).await;
             self.prune_older(Prunable::KeyClaims, now, BATCH_SIZE).await;
@@ -37,16 +44,13 @@ impl Service {
                 self.prune_older(Prunable::Audit, days_before(now, days), BATCH_SIZE).await;
             }
             let retention = self.settings.retention;
-            if let Some(days) = retention.customer_data_days {
-                self.erase_old_customers(days_before(now, days)).await;
-            }
             if round.fetch_add(1, Ordering::Relaxed).is_multiple_of(ROUNDS_AN_HOUR)
                 && let Err(error) = self.drop_old_requests(retention.oldest_request(now)).await
             {
                 tracing::error!(%error, "could not drop old logged requests; trying again in an hour");
             }
-        })
-        .await;
+        });
+        tokio::join!(customers, others);
     }
 
     /// Prunes all records older than `before`, in batches.

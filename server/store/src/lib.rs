@@ -92,7 +92,8 @@
 //! 21. `prune` starts with the oldest record, handles at most `at_most` records and returns how many. 0 means that no older
 //!     record is left. `prune` never drops a claim that takes over a key at the same moment.
 //! 32. An erasure is a change of a payment that takes the customer's data out of it, out of its events and out of the search.
-//!     Search entries are never removed otherwise. `erasable` names the payments that have such data and no longer need it.
+//!     Search entries are never removed otherwise. `erasable` reads a part of all payments, and finds those that have such data
+//!     and no longer need it.
 //! 22. A pending delivery keeps its payload. If pruning has passed it by then, it is redacted when it ends.
 
 #![forbid(unsafe_code)]

@@ -2,20 +2,21 @@
 
 use std::collections::HashSet;
 
-use payments_core::{DeliveryId, EventId, PaymentId, RawJson, Timestamp};
+use payments_core::{DeliveryId, EventId, PaymentId, RANDOM_BYTES, RawJson, Slot, Timestamp};
 
 use super::{
     Store,
     codec::push_number,
     delivery,
     draft::Draft,
-    entry::{Record, owners_at},
+    entry::Record,
     event::StoredEvent,
     head::{CHUNK, Tail},
     idempotency::{ResponseOf, ResponseRecord},
-    keys::{self, CUSTOMERS},
+    keys,
     list::{List, ReadList},
     lists::ids,
+    payment::StoredPayment,
     reads::{Scan, parse},
     store_error,
 };
@@ -29,20 +30,34 @@ use crate::{
 const DELIVERIES: u64 = 32;
 
 impl Store {
-    /// At most `at_most` payments whose customer's data could have been erased before a time, the earliest first.
-    pub async fn erasable(&self, before: Timestamp, at_most: usize) -> Result<Vec<PaymentId>> {
+    /// The payments of a part of a slot, the oldest first, whose customer's data could have been erased before a time, and the key
+    /// after which the next part begins, if there is one. A part is `at_most` payments. There is no index: a sweep reads them all.
+    pub async fn erasable(
+        &self,
+        slot: Slot,
+        before: Timestamp,
+        after: Option<&[u8]>,
+        at_most: usize,
+    ) -> Result<(Vec<PaymentId>, Option<Vec<u8>>)> {
+        let mut range = with_prefix(&keys::records_of(slot, "payment"));
+        // Later payments were made, and so changed, after the time.
+        range.end = keys::payment(&PaymentId::new(slot, before, [0; RANDOM_BYTES]));
+        if let Some(after) = after {
+            range.start = [after, &[0]].concat();
+        }
+        if range.is_empty() {
+            return Ok((Vec::new(), None));
+        }
+        let read = self.of(slot).range(range, at_most).await?;
         let mut found = Vec::new();
-        for reads in self.cells()? {
-            let mut scan = Scan::new(reads, CUSTOMERS.before(before)).at_a_time(at_most);
-            while found.len() < at_most
-                && let Some((key, value)) = scan.next().await?
-            {
-                let owners = owners_at(CUSTOMERS, &key, &value).into_iter();
-                found.extend(owners.filter_map(|owner| str::from_utf8(&owner).ok()?.parse::<PaymentId>().ok()));
+        for (key, value) in &read {
+            let session = StoredPayment::parse(key, value)?.session;
+            if session.erasable_since().is_some_and(|at| at < before) {
+                found.push(session.payment.id.clone());
             }
         }
-        found.truncate(at_most);
-        Ok(found)
+        let next = read.last().filter(|_| read.len() == at_most).map(|(key, _)| key.clone());
+        Ok((found, next))
     }
 
     /// The stored responses of a scope that hold a body about one of these payments. Responses that name an event have its data.

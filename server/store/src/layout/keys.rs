@@ -196,12 +196,9 @@ pub(super) const AUDIT: TimeIndex = TimeIndex { name: "audit-age", unit: 1 };
 /// The destinations of payouts, by the time of their next payout.
 pub(super) const SCHEDULES: TimeIndex = TimeIndex { name: "payout-schedule", unit: 1 };
 
-/// Ended payments with a customer's data, by their last change.
-pub(super) const CUSTOMERS: TimeIndex = TimeIndex { name: "customer-age", unit: 2 };
-
 impl TimeIndex {
-    pub(super) const ALL: [Self; 10] =
-        [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES, AUDIT, CUSTOMERS];
+    pub(super) const ALL: [Self; 9] =
+        [EXPIRIES, RESPONSES, BODIES, CHECKS, RETRIES, CLAIMS, UNSETTLED, SCHEDULES, AUDIT];
 
     fn prefix(self) -> Vec<u8> {
         key(Table::Entry, CELL, &[self.name, "/"])

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     booking::under_way_in,
     entry::{Entry, Record, day_number, gauge, key_alone},
-    keys::{self, CHECKS, CUSTOMERS, EXPIRIES, UNSETTLED},
+    keys::{self, CHECKS, EXPIRIES, UNSETTLED},
     limits::part_of_day,
     list::{List, item_of_payment},
     reads::Reads,
@@ -253,9 +253,6 @@ impl Record for StoredPayment<'_> {
         }
         if let Some(time) = session.unattempted_expiry() {
             entries.push(Entry::At { index: EXPIRIES, time, owner: owner.clone() });
-        }
-        if let Some(time) = session.erasable_since() {
-            entries.push(Entry::At { index: CUSTOMERS, time, owner: owner.clone() });
         }
         if let Some(time) = session.check_at {
             entries.push(Entry::At { index: CHECKS, time, owner: owner.clone() });

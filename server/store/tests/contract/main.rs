@@ -271,7 +271,7 @@ contract! {
     }
     erasure {
         erased_payments_are_found_by_their_values_no_more_and_the_others_still_are,
-        payments_with_a_customers_data_are_listed_by_the_time_of_their_last_change,
+        a_sweep_finds_ended_payments_with_a_customers_data_by_their_last_change,
         an_erasure_reaches_events_deliveries_and_stored_responses,
     }
     events {

@@ -11,7 +11,7 @@ use super::{
         codec::{Reader, items, unpack},
         entry::{Entry, key_at, owners_at},
         head::{CHUNK, Head, Tail, read_day},
-        keys::{self, BODIES, CHECKS, CUSTOMERS, EXPIRIES, RETRIES, TimeIndex, UNSETTLED},
+        keys::{self, BODIES, CHECKS, EXPIRIES, RETRIES, TimeIndex, UNSETTLED},
         kinds::entries_of,
         list::List,
         payment::StoredPayment,
@@ -131,7 +131,7 @@ impl Check<'_> {
 
     async fn entries_of_owner(&self, index: TimeIndex, owner: &[u8]) -> Result<Vec<Entry>, StoreError> {
         self.entries_from(match index {
-            EXPIRIES | CHECKS | UNSETTLED | CUSTOMERS => id_of(owner).map(|id| keys::payment(&id)),
+            EXPIRIES | CHECKS | UNSETTLED => id_of(owner).map(|id| keys::payment(&id)),
             RETRIES | BODIES => id_of(owner).map(|id| keys::delivery(&id)),
             // The owner is the key of a response or a claim.
             _ => Some(owner.to_vec()),
