@@ -77,7 +77,8 @@ pub(super) async fn answer(found: &Found, route: &Route, mut request: Request) -
             Err(ApiError::webhook_loop())
         }
         (None, None) => match handling.await {
-            Ok(response) if is_masked => people::masked(response).await,
+            // Boxed, because few requests are of people, and all have this future's size.
+            Ok(response) if is_masked => Box::pin(people::masked(response)).await,
             outcome => outcome,
         },
     };
@@ -160,7 +161,8 @@ async fn authenticate(server: &Server, head: &Head) -> Result<(Caller, Arc<Servi
     let lasting = &server.services.lasting;
     let Some(key) = key_of(&head.parts.headers) else {
         let (people, parts) = (server.people.as_ref(), &head.parts);
-        return match people::authenticate(people, &lasting.directory, &parts.method, &parts.headers).await {
+        let asked = people::authenticate(people, &lasting.directory, &parts.method, &parts.headers);
+        return match Box::pin(asked).await {
             Ok(Some((key, person))) => {
                 let service = server.services.of(&key.scope)?;
                 Ok((Arc::new(key), service, Some(person)))
