@@ -132,7 +132,9 @@ impl GatewayClient {
         outcome
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
+    /// Sends a request to another host than the gateway's, such as one that keeps its certificates. It says nothing of the
+    /// gateway's health.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
         let sent = async {
             let request = request.build().map_err(|error| NoResponse::of(&error.without_url(), false))?;
             self.transport.send(request).await

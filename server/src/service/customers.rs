@@ -98,10 +98,13 @@ impl Erased {
 impl Service {
     /// Erases the customers' data of payments whose last change was before a time. It reads all payments made before then.
     pub(super) async fn erase_old_customers(&self, before: Timestamp) {
+        // A damaged record of one slot does not keep the data of the others.
+        let mut failed = None;
         for slot in Slot::all() {
-            if let Err(error) = self.erase_old_customers_of(slot, before).await {
-                return tracing::error!(%error, "could not erase old customers' data; trying again in an hour");
-            }
+            failed = self.erase_old_customers_of(slot, before).await.err().or(failed);
+        }
+        if let Some(error) = failed {
+            tracing::error!(%error, "could not erase all old customers' data; trying again in an hour");
         }
     }
 

@@ -21,7 +21,7 @@ use crate::gateway::notice::{Notice, NoticeError, NoticeSubject, PaymentOf};
 
 /// A notice is smaller: SNS sends at most 256 KiB, and bKash's message has a dozen fields.
 pub(super) const MAX_BYTES: usize = 256 * 1024;
-/// The time between two certificates that could not be read.
+/// The least time between two certificates that are asked for.
 const PAUSE_MILLIS: i64 = 10_000;
 
 /// A message of SNS.
@@ -109,10 +109,10 @@ pub(super) struct Certificates(Mutex<LastCertificate>);
 #[derive(Default)]
 struct LastCertificate {
     url: String,
-    /// Its public key; `None` if it could not be read.
-    key: Option<Vec<u8>>,
-    /// When it was asked for.
-    at: Option<Timestamp>,
+    /// Its public key.
+    key: Vec<u8>,
+    /// When one was asked for.
+    asked_at: Option<Timestamp>,
 }
 
 impl Bkash {
@@ -153,20 +153,30 @@ impl Bkash {
         let url = self.trusted(address).filter(|url| url.path().ends_with(".pem"));
         let url = url.ok_or(NoticeError::Unsigned("the certificate is not at Amazon"))?;
         let mut last = self.certificates.0.lock().await;
-        let is_recent = last.at.is_some_and(|at| now.as_millis() - at.as_millis() < PAUSE_MILLIS);
-        if (last.url != address || last.key.is_none()) && !is_recent {
-            let read = self.client.call("certificate", self.client.http.get(url)).await;
+        let is_recent = last.asked_at.is_some_and(|at| now.as_millis() - at.as_millis() < PAUSE_MILLIS);
+        if last.url != address && !is_recent {
+            last.asked_at = Some(now);
+            let read = self.client.send(self.client.http.get(url)).await;
             let key = read.ok().and_then(|response| key_in(&response.body));
-            *last = LastCertificate { url: address.to_owned(), key, at: Some(now) };
+            tracing::info!(
+                gateway = "bkash",
+                what = "certificate",
+                is_read = key.is_some(),
+                "asked for a notice's certificate"
+            );
+            // One that cannot be read leaves the last good one.
+            if let Some(key) = key {
+                (last.url, last.key) = (address.to_owned(), key);
+            }
         }
-        let key = last.key.clone().filter(|_| last.url == address);
-        key.ok_or(NoticeError::Unsigned("the certificate could not be read; send the notice again later"))
+        let why = NoticeError::Unsigned("the certificate could not be read; send the notice again later");
+        if last.url == address { Ok(last.key.clone()) } else { Err(why) }
     }
 
     /// Confirms the subscription to the topic.
     async fn subscribe(&self, address: &str) -> Result<(), NoticeError> {
         let url = self.trusted(address).ok_or(NoticeError::Unsigned("the confirmation is not at Amazon"))?;
-        match self.client.call("confirm notices", self.client.http.get(url)).await {
+        match self.client.send(self.client.http.get(url)).await {
             Ok(response) if response.status.is_success() => Ok(()),
             _ => Err(NoticeError::Unsigned("the subscription could not be confirmed; send it again later")),
         }
