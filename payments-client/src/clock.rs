@@ -11,7 +11,7 @@ pub(crate) enum Clock {
     /// The system clock. `elapsed` starts at this instant.
     System(Instant),
     #[cfg(feature = "testing")]
-    Fixed(crate::testing::FixedClock),
+    Fixed(crate::testing::fixed_clock::FixedClock),
 }
 
 impl Clock {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{RawResponse, client::Client};
+use crate::{RawResponse, clock::Clock};
 
 /// The length of the API's window. The API chooses when one begins, so the limit holds in any minute.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -24,8 +24,7 @@ struct Lately {
 
 impl Pace {
     /// Waits until the next request is within half of the limit.
-    pub(super) async fn wait(&self, client: &Client) {
-        let clock = &client.inner.clock;
+    pub(super) async fn wait(&self, clock: &Clock) {
         let wait = self.take(clock.elapsed());
         if !wait.is_zero() {
             clock.sleep(wait).await;

@@ -17,7 +17,7 @@ impl<S: Store> Inbox<S> {
             Cursor::Since(time) => list.created_after(time),
             Cursor::After(event) => list.after(&event),
         };
-        self.shared.pace.wait(&self.client).await;
+        self.shared.pace.wait(&self.client.inner.clock).await;
         match list.send_for_response().await {
             Ok(response) => {
                 self.shared.pace.update(&response, self.client.inner.clock.elapsed());

@@ -6,10 +6,10 @@ use warp::http::{HeaderValue, StatusCode, header};
 use super::{
     gate,
     limit::Verdict,
+    parts::Parts,
     people,
     reply::{self, ApiError, Outcome},
     request::Request,
-    routes::Parts,
 };
 use crate::{
     administration::{Answered, Grant, MAX_BODY_BYTES, Who, answer},

@@ -6,7 +6,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use super::{
-    client_address::TrustedProxies, listener::Limits, own_listener::OwnListener, routes::Parts, server::Server,
+    client_address::TrustedProxies, listener::Limits, own_listener::OwnListener, parts::Parts, server::Server,
 };
 use crate::{cli::CommandError, process::reach::Reach};
 

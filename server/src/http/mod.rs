@@ -32,6 +32,7 @@ mod own_listener;
 mod pace;
 mod page;
 mod parameters;
+mod parts;
 mod payments;
 mod payouts;
 mod people;
@@ -64,9 +65,9 @@ pub use listener::{Edge, Limits, Listener};
 pub use logged::WithRequest;
 pub use metrics_at::MetricsAt;
 pub use own_listener::OwnListener;
+#[cfg(feature = "simulation")]
+pub use parts::Parts;
 pub use people::{GroupGrant, People, PeopleSettings};
 pub use readiness::Readiness;
 pub use reference::Reference;
-#[cfg(feature = "simulation")]
-pub use routes::Parts;
 pub use server::Server;

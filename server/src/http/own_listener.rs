@@ -7,7 +7,7 @@ use super::{
     client_address::TrustedProxies,
     hosts::Hosts,
     listener::{Edge, Limits, Listener},
-    routes::Parts,
+    parts::Parts,
     server::Server,
 };
 use crate::cli::CommandError;

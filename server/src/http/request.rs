@@ -20,9 +20,9 @@ use super::{
     head::{Found, Head},
     language::Language,
     parameters,
+    parts::Parts,
     people::Person,
     reply::ApiError,
-    routes::Parts,
     server::Server,
 };
 use crate::{gateway::Declaration, service::Service};

@@ -9,7 +9,9 @@ use warp::{Filter, filters::BoxedFilter, http::Method, reply::Response};
 use super::{
     account, administration, checkout, dashboard, docs, events, gate, gateways,
     head::Found,
-    health, home, page, payments, payouts, people,
+    health, home, page,
+    parts::{ADMINISTRATION, METRICS, Parts},
+    payments, payouts, people,
     request::{Request, request},
     requests,
     route::{
@@ -109,10 +111,6 @@ static ROUTES: &[Route] = &[
     route(GET, METRICS, Unlimited(|r| Box::pin(health::metrics(r)))),
 ];
 
-const METRICS: &str = "/metrics";
-/// All paths of the administration API, which has a table of its own.
-const ADMINISTRATION: &str = "/admin/v1/{*id}";
-
 const fn route(method: Method, template: &'static str, access: Access) -> Route {
     Route { method, template, access }
 }
@@ -123,27 +121,6 @@ pub(super) fn find(method: &Method, path: &str) -> Option<Found> {
     TABLE.find(method, path)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parts {
-    /// All routes except `/metrics`.
-    Api,
-    ApiAndMetrics,
-    Metrics,
-    /// Only the administration API.
-    Administration,
-}
-
-impl Parts {
-    fn include(self, route: &Route) -> bool {
-        match self {
-            Self::Api => route.template != METRICS,
-            Self::ApiAndMetrics => true,
-            Self::Administration => route.template == ADMINISTRATION,
-            Self::Metrics => route.template == METRICS,
-        }
-    }
-}
-
 pub type Routes = BoxedFilter<(Response,)>;
 
 /// Builds the filter that handles requests. The listener has already found their routes.
@@ -151,7 +128,7 @@ pub fn routes(server: &Arc<Server>, parts: Parts) -> Routes {
     let respond = move |request: Request| async move {
         let head = Arc::clone(&request.head);
         let found = head.found.as_ref().and_then(|found| Some((found, ROUTES.get(found.row)?)));
-        match found.filter(|(_, route)| parts.include(route)) {
+        match found.filter(|(_, route)| parts.include(route.template)) {
             Some((found, route)) => gate::answer(found, route, request).await,
             // The listener counts the request for its client address.
             None => page::no_such_path(&head.parts),

@@ -8,16 +8,15 @@ use payments_core::{
 };
 
 use super::{
-    Caller, Directory, Record, Result, Service, ServiceError, manual_settlement::due_at, open_notices::count_notices,
+    Caller, Directory, Record, Result, Service, ServiceError,
+    manual_settlement::due_at,
+    open_notices::{EVIDENCE_DUE_SOON_SECONDS, count_notices},
     workspace_limits::shown,
 };
 use crate::{
     domain::{Workspace, owner_of},
     metrics::Observed,
 };
-
-/// How long before the evidence of a dispute is due it counts as due soon.
-pub(super) const EVIDENCE_DUE_SOON_SECONDS: u32 = 3 * 24 * 60 * 60;
 
 impl Service {
     /// The workspace with its balances and lifetime volume, in the key's environment.

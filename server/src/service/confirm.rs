@@ -6,8 +6,8 @@ use payments_core::{Cause, Payment, PaymentId, RawStatus, TimelineKind, Timestam
 
 use super::{
     Result, Service, ServiceError,
+    error::NO_PAYMENT,
     next_check::{FIRST_BACKOFF_MILLIS, WaitsFor, next_check, plus_millis},
-    payments::NO_PAYMENT,
     retry_on_conflict,
 };
 use crate::{

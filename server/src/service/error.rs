@@ -13,6 +13,9 @@ use crate::{
 /// The result of a use case.
 pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
+/// For a payment that does not exist or that the caller may not see.
+pub(super) const NO_PAYMENT: ServiceError = ServiceError::NotFound { what: Record::Payment };
+
 /// Why a use case refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use payments_core::{Envelope, EventId, EventPage, EventQuery, PaymentId, RawJson, UnknownFields};
 
-use super::{Caller, Record, Result, Service, ServiceError, page_bytes::fitting, payments::NO_PAYMENT};
+use super::{Caller, Record, Result, Service, ServiceError, error::NO_PAYMENT, page_bytes::fitting};
 use crate::store::{EventEntry, EventWrite, EventsFrom};
 
 /// How many entries a request examines at most, even if few match its filter.

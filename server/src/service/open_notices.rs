@@ -19,10 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{
-    Caller, Directory, Result, Service, account::EVIDENCE_DUE_SOON_SECONDS, manual_settlement::due_at,
-    retry_on_conflict,
-};
+use super::{Caller, Directory, Result, Service, manual_settlement::due_at, retry_on_conflict};
 use crate::{
     cli::CommandError,
     delivery::TargetPolicy,
@@ -39,6 +36,8 @@ const MORE: &str = "more";
 /// How many events one look sends.
 const MAX_TOLD: usize = 10;
 const FAILING_SECONDS: i64 = 60 * 60;
+/// How long before the evidence of a dispute is due it counts as due soon.
+pub(super) const EVIDENCE_DUE_SOON_SECONDS: u32 = 3 * 24 * 60 * 60;
 const REFUND_DUE_SOON_SECONDS: i64 = 24 * 60 * 60;
 const PAYOUT_WAITS_SECONDS: i64 = 24 * 60 * 60;
 

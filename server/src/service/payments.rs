@@ -7,7 +7,7 @@ use payments_core::{
     TransactionId,
 };
 
-use super::{Answer, Caller, IdempotentRequest, Record, Result, Service, ServiceError, records::Records};
+use super::{Answer, Caller, IdempotentRequest, Result, Service, ServiceError, error::NO_PAYMENT, records::Records};
 use crate::domain::{Session, moves_money};
 use crate::gateway;
 use crate::store::{BookingWrite, Change, EventWrite, PaymentJson, PaymentWrite, Write};
@@ -179,5 +179,3 @@ impl EventData {
         }
     }
 }
-
-pub(super) const NO_PAYMENT: ServiceError = ServiceError::NotFound { what: Record::Payment };

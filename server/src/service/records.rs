@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payments_core::PaymentId;
 
-use super::{Result, Service, acting::audit_of, payments::NO_PAYMENT};
+use super::{Result, Service, acting::audit_of, error::NO_PAYMENT};
 use crate::{
     ambient::Ambient,
     delivery::FanOutSignal,

@@ -9,10 +9,7 @@ use payments_core::{
 };
 use serde_json::json;
 
-use super::{
-    Caller, Result, Service,
-    payments::{EventData, NO_PAYMENT},
-};
+use super::{Caller, Result, Service, error::NO_PAYMENT, payments::EventData};
 
 impl Service {
     pub(super) fn test_data(&self, kind: &EventKind, caller: &Caller) -> Result<RawJson> {

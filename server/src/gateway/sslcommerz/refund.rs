@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::{
     SslCommerz, TRANSACTION,
-    row::text,
-    session::{cut, one_line},
+    row::{cut, text},
+    session::one_line,
 };
 use crate::{
     domain::{GatewayAttempt, GatewayRefund, GatewayRefundState},

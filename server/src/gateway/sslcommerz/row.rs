@@ -46,6 +46,11 @@ pub(super) fn text(object: &Value, field: &str) -> String {
     }
 }
 
+/// The first characters of a text.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
 impl Row {
     pub(super) fn read(object: &Value) -> Self {
         let text = |field| text(object, field);
@@ -152,7 +157,7 @@ pub(super) fn unpaid(rows: &[Row]) -> AttemptState {
         Some(_) if is_any(&["PENDING"]) => AttemptState::Open,
         Some(last) if is_any(&["FAILED", "EXPIRED", "UNATTEMPTED"]) => {
             let why = if last.error.is_empty() { &last.status } else { &last.error };
-            AttemptState::Failed { why: Some(super::session::cut(why, 200)), code: Some(last.status.clone()) }
+            AttemptState::Failed { why: Some(cut(why, 200)), code: Some(last.status.clone()) }
         }
         Some(_) => AttemptState::Cancelled,
     }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{SslCommerz, row::text};
+use super::{
+    SslCommerz,
+    row::{cut, text},
+};
 use crate::gateway::{
     answer::Rejection,
     contract::{AttemptRequest, BeginOutcome},
@@ -73,11 +76,6 @@ impl SslCommerz {
 /// A text in one line, without spaces at its ends.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The first characters of a text.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    text.chars().take(most).collect()
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Sum {
 fn tell(setup: &Setup, outcome: &Outcome, arguments: &Arguments) {
     println!("\nseed {} FAILED:", setup.seed);
     outcome.violations.iter().for_each(|violation| println!("  {violation}"));
-    let (least, outcome) = smaller(setup, arguments.minimize_seconds);
+    let (least, outcome) = smaller(setup, arguments.minimize_seconds, played);
     let Some(outcome) = outcome else { return };
     println!("the smallest world that still fails: {least:?}");
     outcome.violations.iter().for_each(|violation| println!("  {violation}"));

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use simulate::{Outcome, Setup};
 
-use crate::play::played;
-
-/// The smallest world that was found to fail within the time, and its outcome; `None` if the world itself does not fail again.
-pub(crate) fn smaller(setup: &Setup, within_seconds: u64) -> (Setup, Option<Outcome>) {
+/// The smallest world that was found to fail within the time when played, and its outcome; `None` if the world itself does not fail
+/// again.
+pub(crate) fn smaller(setup: &Setup, within_seconds: u64, played: fn(&Setup) -> Outcome) -> (Setup, Option<Outcome>) {
     let until = Instant::now() + Duration::from_secs(within_seconds);
     let mut least = setup.clone();
     let mut outcome = None;
