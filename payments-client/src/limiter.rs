@@ -7,7 +7,7 @@ use std::{
 
 use crate::RateLimit;
 
-/// The length of the server's window, which begins with its first request.
+/// The length of the server's rate-limit window. A window begins with the first request in it.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// The current window, shared by clones. The client does not know about other users of the key. If they use up the limit, the

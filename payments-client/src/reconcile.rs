@@ -1,4 +1,4 @@
-//! Reconciles payments whose webhook may be lost: there is one delivery attempt per webhook.
+//! Reconciles payments whose webhook may be lost: without retries, the server attempts each delivery once.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use crate::{Client, call::Call, request::Request};
 
-/// The log of the requests that were made with keys of the key's developer and environment.
+/// The log of the requests that any key of the same developer and environment made.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestLog<'c> {
     client: &'c Client,

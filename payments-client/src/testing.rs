@@ -1,6 +1,6 @@
-//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, [with live payments](LiveServer) too; ready-made
-//! [payments and events](simulated); [histories of payments](Worlds), decided by seeds; or scripted responses and a fixed clock. The
-//! latter need no sockets and take no real time.
+//! For a merchant's tests: a [real server](TestServer) with a webhook receiver, also [for live payments](LiveServer);
+//! ready-made [payments and events](simulated); [histories of payments](Worlds), decided by seeds; and scripted
+//! responses with a fixed clock, which need no sockets and take no real time.
 //!
 //! ```
 //! use payments_client::{Client, testing::{FixedClock, Script}};

@@ -1,10 +1,10 @@
-//! Applies what a gateway or an operator reports of a dispute to its payment.
+//! Applies a gateway's or an operator's report of a dispute to the payment.
 //!
-//! A report may tell of several changes at once, because events get lost. [`decide_dispute`] applies one of them: at most one
-//! booking and one event, as every [`Decision`]. Commit it, then call again with the payment after it, until it returns `None`.
-//! A crash between two of them loses nothing: the same report goes on where it stopped.
+//! A report may contain several changes, because events get lost. [`decide_dispute`] applies one of them: at most one
+//! booking and one event, like every [`Decision`]. Commit it, then call again with the changed payment, until it
+//! returns `None`. A crash between two calls loses nothing: the same report continues where it stopped.
 //!
-//! Reports come late, twice and out of order. The facts order them: the totals and the stage of a dispute only grow.
+//! Reports come late, twice and out of order. Their contents show the order: a dispute's totals and stage only grow.
 
 use crate::{
     Amount, Booking, BookingKind, Decision, Dispute, DisputeId, DisputeStatus, EventKind, MAX_DISPUTES, Payment,

@@ -1,4 +1,4 @@
-//! The disputes of a payment: the customer asks the bank or the wallet for the money, not the merchant.
+//! The disputes of a payment: the customer asks the bank or the wallet, not the merchant, to return the money.
 
 use crate::{
     Amount, Currency, DisputeId, Timestamp, aliased::aliased_resource, one_or_many::one_or_many, open_enum::open_enum,

@@ -1,6 +1,6 @@
 //! Detects misspelt field names.
 
-/// Whether a name is a misspelling of a known one: equal, different in one letter, or in the plural. Both names must be
+/// Whether a name is near a known one: equal, one edit away, or its plural or singular. Both names must be
 /// [plain](crate::text::plain_name).
 pub(crate) fn is_near_miss(name: &str, known: &str) -> bool {
     name == known || is_one_edit(name, known) || is_plural(name, known) || is_plural(known, name)

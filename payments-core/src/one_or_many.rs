@@ -1,4 +1,4 @@
-//! Lists that are read from a list, or from the one item that a server without the list returns.
+//! Lists that are read from a JSON list, or from the single object of a server that returns no list.
 
 use std::{fmt, marker::PhantomData};
 

@@ -1,4 +1,4 @@
-//! When payouts are requested by themselves.
+//! When the server requests payouts automatically.
 
 use serde::Serialize;
 

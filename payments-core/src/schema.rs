@@ -1,4 +1,4 @@
-//! JSON Schemas of the values that are texts, for descriptions of other APIs than the public one.
+//! JSON Schemas of this crate's types, for the OpenAPI documents of APIs other than the public one.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Words of later API versions in types that are copied.
+//! Words of later API versions, in enums that implement `Copy`.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What the simulator does to a paid test payment: what a bank, a person in a gateway's dashboard or a customer does to a live
-//! one.
+//! What can happen to a paid test payment in the simulator: what a bank, a customer or a person in a gateway's
+//! dashboard can do to a live payment.
 
 use serde::Serialize;
 

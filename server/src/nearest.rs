@@ -5,7 +5,8 @@ use payments_core::text::plain_name;
 /// How alike two words must be, from 0 to 1.
 const ALIKE: f64 = 0.8;
 
-/// The known word that a word is most like, by its letters and digits in small letters; `None` if none is near.
+/// The known word that is most like a word. Only letters and digits count, and case does not. `None` if none is
+/// near.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = plain_name(word);
     let alike = known.into_iter().map(|known| (strsim::jaro(&word, &plain_name(known)), known));

@@ -1,4 +1,4 @@
-// The console's list of payments, with filters. The address has them, so that it survives a reload.
+// The console's list of payments, with filters. The page's URL holds the filters, so they survive a reload.
 "use strict";
 window.paymentsView = ({ t, word, h, ask, key, show, data, field, form, folded, choice, table, pager, steps, money, badge, when, SANDBOX_KEY }) => {
   const STATUSES = ["pending", "completed", "failed", "cancelled", "refunded", "expired"];

@@ -1,5 +1,6 @@
-// The views of the platform's own people, as data. A view has lists, each a path of the administration API with columns and the
-// actions on its rows; a column has a head and parts, each a kind and a field. `needs` is the permission.
+// The views of the platform's own people, as data. A view has lists. A list has a path of the administration API,
+// columns, and actions on its rows. A column has a head and parts: each is a kind and a field, or a function of the
+// row. `needs` is the permission.
 "use strict";
 window.platformViews = ({ t, word, h, data, code, when, money }) => {
   const reason = { label: t("Reason"), name: "reason" };

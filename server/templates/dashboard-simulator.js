@@ -1,4 +1,4 @@
-// The console's simulator. The address names the demo session, so that it survives a reload.
+// The console's simulator. The page's URL names the demo session, so the session survives a reload.
 "use strict";
 window.simulatorView = ({ t, h, ask, key, show, code, field, form, choice, facts, action, money, badge, when, reload, SANDBOX_KEY }) => {
   const shown = (session) => {

@@ -1,4 +1,5 @@
-//! A shop that ships each order once, whatever ends it and however its webhooks come: its orders and its inbox share a database.
+//! A shop that ships each order once, even if it crashes or its webhooks are lost or repeated: its orders and its inbox
+//! share a database.
 
 use std::{env, process::ExitCode, sync::Arc};
 

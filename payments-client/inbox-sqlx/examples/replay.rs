@@ -1,4 +1,5 @@
-//! How many replayed events a second the inbox applies into a database: `sqlite:/tmp/replay.db?mode=rwc`, or a PostgreSQL URL.
+//! Measures how many replayed events a second the inbox applies to a database. The argument is its URL:
+//! `sqlite:/tmp/replay.db?mode=rwc`, or that of a PostgreSQL database.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Instant;

@@ -5,7 +5,7 @@ use payments_core::{Environment, ErrorCode, EventPage};
 use super::{Inbox, InboxError, InboxId, Result, Row, Start, Store, cursor::Cursor};
 use crate::ListedEvent;
 
-/// Events of a request.
+/// How many events a request asks for.
 const PAGE: u8 = 100;
 
 impl<S: Store> Inbox<S> {

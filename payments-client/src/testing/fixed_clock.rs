@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-/// A clock that advances only when the client waits, which takes no real time, or by [`advance`](Self::advance). Clones share
-/// it.
+/// A clock that advances only when the client waits or [`advance`](Self::advance) is called. A wait takes no real time.
+/// Clones share the time.
 #[derive(Debug, Clone, Default)]
 pub struct FixedClock(Arc<Mutex<Time>>);
 

@@ -4,8 +4,8 @@
 //! cargo run --release -p journaled-tree --example sled_cost -- 400000 s1400 r300
 //! ```
 //!
-//! writes 400,000 times two records, one of 1,400 bytes under keys in order (`s`) and one of 300 under keys in no order
-//! (`r`), and prints for each quarter the microseconds that both of them took, and at the end the bytes on the disk.
+//! writes 400,000 pairs of records: one of 1,400 bytes under ordered keys (`s`), and one of 300 under random keys
+//! (`r`). For each quarter it prints the microseconds for a pair, and at the end the bytes on the disk.
 
 use std::{env, fs, time::Instant};
 

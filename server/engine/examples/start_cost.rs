@@ -4,8 +4,9 @@
 //! cargo run --release -p journaled-tree --example start_cost -- 1000000 10
 //! ```
 //!
-//! writes a million records of 700 bytes, and then all of them ten times more in no order. Each time it ends in order and prints
-//! what the tree takes on the disk and how long an opening takes. With `killed` as third argument it ends as by `kill -9`.
+//! writes a million records of 700 bytes, and then all of them ten more times, in random order. After each time it
+//! closes the database, and prints the tree's size on the disk and how long the next opening takes. With `killed` as
+//! third argument it ends as if by `kill -9` instead.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! The line of changes that a journal or a backup belongs to.
+//! The timeline of changes to which a journal or a backup belongs. Here it is called a line.
 //!
 //! A number alone does not identify a change. Two databases both count from 1, and a database restored as of an earlier
 //! moment gives later numbers to other changes. So a database has a line, as PostgreSQL has timelines. A new database begins

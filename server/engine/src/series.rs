@@ -4,8 +4,8 @@
 //! its own line. Backups of another database, from before a restore, or by an operator stay until somebody removes them.
 //!
 //! A series keeps its newest `keep` backups, and all that are younger than `keep` intervals. So restarts within seconds do
-//! not displace earlier backups. The newest backup is the one with the latest change, because a clock may step. The journal
-//! since the oldest of them stays; until there are `keep` backups, the whole journal stays.
+//! not displace earlier backups. The newest backup is the one with the latest change, because a clock may step. The
+//! journal since the oldest kept backup stays; until there are `keep` backups, the whole journal stays.
 
 use std::{
     io,

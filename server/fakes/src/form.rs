@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, ops::Deref};
 
-/// The fields of a form. Fields of a list, such as `expand[]`, get the names `expand[0]`, `expand[1]`. Of other fields with one
-/// name the last one counts.
+/// The fields of a form. Fields of a list, such as `expand[]`, get the names `expand[0]`, `expand[1]`. If another name
+/// is repeated, the last value counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Form(BTreeMap<String, String>);
 

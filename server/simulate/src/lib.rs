@@ -1,9 +1,9 @@
 //! Whole servers in one thread: several of them on one database, with merchants, customers, an operator and the gateways.
 //!
-//! Time, randomness, disk and network are simulated, so a seed decides everything that happens, and a run with the same seed
-//! is the same run. Real are the HTTP server above its sockets, all use cases, rules and workers, the gateways' clients, the
-//! layout of the store, and the embedded store's engine. Not real are sockets and TLS, sled ([`journaled_tree::simulation`]),
-//! PostgreSQL, and the gateways: the tests' strict fakes take their place.
+//! Time, randomness, disk and network are simulated, so a seed decides everything that happens, and a run with the same
+//! seed is the same run. The HTTP server above its sockets is real, as are all use cases, rules and workers, the
+//! gateways' clients, the layout of the store, and the embedded store's engine. There are no sockets, no TLS and no
+//! PostgreSQL. [`journaled_tree::simulation`] replaces sled, and the tests' strict fakes replace the gateways.
 //!
 //! [`run`] plays one world and returns its violations. The tool `simulate` plays many.
 

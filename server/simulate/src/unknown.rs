@@ -4,8 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use payments_store::{StoreError, bytes::View};
 
-/// Shows unknown values as absent, and the decision's own writes. A place runs a decision over it to learn which keys it
-/// reads.
+/// Shows only the decision's own writes; every other value is absent. A store may first run a decision on such a view,
+/// to learn which keys the decision reads.
 #[derive(Default)]
 pub(super) struct Unknown(BTreeMap<Vec<u8>, Vec<u8>>);
 

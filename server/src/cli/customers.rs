@@ -6,8 +6,8 @@ use crate::service::{CustomerName, Retention};
 
 #[derive(Debug, Subcommand)]
 pub enum CustomersCommand {
-    /// Print all that is held on a customer, as a JSON object a line for each payment: the payment with its refunds, the gateway's
-    /// words, events, deliveries and stored responses.
+    /// Print all that is held on a customer, one line of JSON for each payment: the payment with its refunds, the
+    /// gateway's words, events, deliveries and stored responses.
     Export(CustomerArgs),
     /// Erase name, e-mail address and phone number of a customer in payments, events, deliveries, stored responses and the search.
     /// Amounts and ids stay. Prints how much was erased and where copies remain. Payments that still need the data, such as open

@@ -14,7 +14,7 @@ use crate::store::{
 
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// TOML file with the flags of `serve`, and with the gateways' credentials in its sections bkash and stripe. `serve` and
+    /// TOML file with the flags of `serve`, and with a section of credentials for each gateway. `serve` and
     /// `doctor` use all of it, other commands only the location of the store.
     #[arg(long, global = true, env = "PAYMENTS_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Answers to requests that move money. Only a response about a request ends it.
+//! Gateways' answers to requests that move money. Only an answer that names the request's subject is final.
 //!
 //! A request may have reached the gateway even if the response denies it: a key was replaced, a proxy answered, a gateway
 //! lost its records. So only a response that [names](Names) its subject can reject it, or tell the state of an attempt or a

@@ -1,4 +1,4 @@
-//! Amounts as gateways write them: as decimals, with or without zeros at their end.
+//! Amounts as gateways write them: as decimals, with or without trailing zeros.
 
 use payments_core::Amount;
 

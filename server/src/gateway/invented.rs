@@ -1,5 +1,5 @@
-//! Coinpost, a gateway that does not exist. Only tests have it: they show what a gateway needs, and that nothing outside its
-//! folder and its line in the registry does. CONTRIBUTING.md tells its story.
+//! Coinpost, a gateway that does not exist. Only tests have it. It shows that the code of a gateway is only its folder
+//! and one line of the registry. CONTRIBUTING.md uses it as the example.
 //!
 //! An order is paid if Coinpost, asked for our reference, calls it `taken` in the payment's amount and currency. Its signed
 //! notices are only a reason to ask. A refund is accepted at once and ends later.

@@ -2,7 +2,7 @@
 //!
 //! A payment is paid if SSLCommerz's own API, asked for our `tran_id`, reports a paid transaction of it, and the validation of
 //! that transaction agrees in ids, amounts and currencies. Its signed notices and the browser's return are only a reason to
-//! ask. The credentials are in the addresses of its calls, so no log has an address.
+//! ask. The URLs of its calls contain the credentials, so no URL is logged.
 
 mod declared;
 mod errors;

@@ -3,8 +3,8 @@
 use super::REGISTRY;
 use crate::domain::RowKind;
 
-/// Where a statement has the parts of a row. A part has several names, because gateways change theirs. Names are compared
-/// without capitals, spaces and signs.
+/// The names of the columns that hold a row's values. A column has several names, because gateways rename columns.
+/// Case, spaces and punctuation in names do not count.
 #[derive(Debug)]
 pub struct StatementColumns {
     /// Its word in commands and in messages.

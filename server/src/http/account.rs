@@ -1,4 +1,4 @@
-//! `/api/v1/account`: the workspace, its balances, lifetime volume, apps, keys, activity and audit log.
+//! `/api/v1/account`: the workspace, its balances, lifetime volume, apps, keys, activity, audit log and notices.
 
 use payments_core::{ActivityQuery, AuditQuery};
 

@@ -1,4 +1,4 @@
-//! `/api/v1/payments`: create, retrieve, list, refund, simulate.
+//! `/api/v1/payments`: create, retrieve, list, refund, simulate; the timeline.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The stylesheet of a colour: the checkout page in the colour of a developer app. The page's policy forbids styles inside
+//! The stylesheet that gives the checkout page the colour of a developer app. The page's policy forbids styles inside
 //! the document, so each colour has a URL. The URL names no payment, so browsers can cache it forever.
 
 use sha2::{Digest, Sha256};

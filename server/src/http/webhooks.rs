@@ -1,4 +1,5 @@
-//! `/api/v1/webhooks`: create, list, update, remove and test endpoints, list and resend deliveries, verify signatures.
+//! `/api/v1/webhooks`: create, list, update, remove and test endpoints, replace secrets, list, resend and recover
+//! deliveries, verify signatures.
 
 use std::sync::Arc;
 

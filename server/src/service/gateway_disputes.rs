@@ -1,7 +1,7 @@
 //! Follows the disputes that a gateway reports.
 //!
 //! An event is only a reason to ask. [A worker](super::gateway_lists) reads the gateway's list of disputes again and again, so a
-//! lost event loses none.
+//! lost event loses no dispute.
 
 use payments_core::{DisputeId, PaymentId, decide_dispute};
 

@@ -1,4 +1,4 @@
-//! Reads the gateway's lists of refunds, of disputes and of what it kept, again and again.
+//! Reads the gateways' lists of refunds, disputes and costs, again and again.
 
 use std::{sync::Arc, time::Duration};
 

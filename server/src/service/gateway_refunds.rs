@@ -2,7 +2,7 @@
 //! made in its dashboard.
 //!
 //! An event is only a reason to ask. [A worker](super::gateway_lists) reads the gateway's list of refunds again and again, so a
-//! lost event loses none.
+//! lost event loses no refund.
 
 use std::slice;
 

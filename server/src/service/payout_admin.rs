@@ -1,7 +1,7 @@
 //! The operator's side of live payouts: approvals, batches for the bank, and the bank's answers.
 //!
-//! A payout is sent once. First it is marked as sent in a batch, which has a name, then the batch is read. So a command that was
-//! killed between the two is run again: a batch that is there is only read.
+//! A payout is sent once. The command first marks it as sent in a named batch, and then reads the batch. If the command
+//! is killed in between, run it again: it only reads a batch that exists.
 
 use payments_core::{
     Currency, DestinationKind, Environment, KeyId, Payout, PayoutId, PayoutStatus, PayoutStep, Timestamp, WorkspaceId,

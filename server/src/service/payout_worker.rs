@@ -1,5 +1,5 @@
-//! What happens to payouts by itself: schedules request them, the operator's policy approves small ones, and the sandbox plays
-//! the bank.
+//! The automatic steps of payouts: schedules request them, the operator's policy approves small ones, and the sandbox
+//! plays the bank.
 
 use std::{sync::Arc, time::Duration};
 

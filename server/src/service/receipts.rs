@@ -1,4 +1,4 @@
-//! What a gateway says of money that it took: what it kept, and what it took beyond the payment.
+//! What a gateway reports about money that it took: its fee, and what it took beyond the payment.
 
 use payments_core::{Decision, Payment, PaymentId};
 

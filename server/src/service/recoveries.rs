@@ -1,5 +1,5 @@
-//! Allows one recovery of an endpoint at a time. A request for the recovery that runs shares its answer; any other request
-//! waits.
+//! Allows one recovery of an endpoint at a time. A request with the same parameters shares the answer of the running
+//! recovery; any other request waits.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

@@ -1,7 +1,7 @@
 //! Imports the rows of gateways' statements into the platform's books.
 //!
-//! The directory first records where each row is booked, for good. Then the row commits in its payment's cell. So a row counts
-//! once, whatever is imported twice, and an import that was killed is run again.
+//! A first commit records for good where each row is booked. A second commit books the row in its payment's cell. So
+//! a row that is imported twice counts once, and an import that was killed can be run again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Journal files that were cut off while no server ran, and journals that do not meet the backup in a restore.
+//! Journal files that are cut off, and restores from a journal that ends before the backup.
 
 use std::{fs, path::Path, process::Command};
 

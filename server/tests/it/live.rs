@@ -1,4 +1,4 @@
-//! A server with fakes of both gateways and a merchant with a live key.
+//! A server with fakes of bKash and Stripe, and a merchant with a live key.
 
 use std::path::PathBuf;
 

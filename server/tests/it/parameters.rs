@@ -1,5 +1,5 @@
-//! Names of query parameters and fields. Both cases are known, the names come from one table, and an unknown name is never
-//! ignored if the answer would then have everything.
+//! Names of query parameters and fields. camelCase and snake_case both work, the names come from one table, and a
+//! misspelt filter is refused, because ignoring it would return everything.
 
 use std::collections::BTreeSet;
 

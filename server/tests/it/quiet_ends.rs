@@ -1,4 +1,5 @@
-//! Commands whose reader goes away, keys that nobody saw, and a shutdown during half a request.
+//! Commands whose output nobody reads any more, new keys that could not be printed, and a shutdown during half a
+//! request.
 
 use std::{
     io::{Read as _, Write as _},

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{document::operations, server::Server};
 
-/// Operation, scopes that its key needs (none: it needs no key), a body that it accepts, a body or a query that it refuses.
+/// An operation, the scopes that its key needs, a body that it accepts, and a body or a query that it refuses. An
+/// operation without scopes needs no key.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
 const ROWS: [Row; 46] = [

@@ -1,8 +1,8 @@
 //! How a start continues the journal in a directory.
 //!
-//! The list of files says up to which entry the tree was synced. Each start applies all later entries again, because a crash
-//! can damage the tree since then: a crash can leave a part of a batch in the tree, and a power cut the number of the last
-//! batch without the rest of it.
+//! The list of files says up to which entry the tree was synced. Each start applies all later entries again, because a
+//! crash can leave part of a later batch in the tree. A power cut can even leave the number of the last batch without
+//! the batch.
 
 use std::{path::Path, sync::Arc};
 

@@ -2,7 +2,7 @@
 //! journal files, compresses and removes old ones, and makes a backup. Whatever it was, nothing that was acknowledged is
 //! lost, and an opening without the failure finds exactly what some number of commits left.
 //!
-//! In CI each so manyth call fails, others each time; `FAILING_CALLS=1` goes through all of them.
+//! `FAILING_CALLS=N` tests one call of every N. The default is 8, and the process id decides which; 1 tests every call.
 
 use std::{
     fs,

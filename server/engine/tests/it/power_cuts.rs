@@ -1,5 +1,5 @@
-//! Power cuts: the system calls of a process are watched while it commits, is killed, starts again and ends. Of the calls
-//! the states are made in which a power cut at any moment may have left the disk, and the database is opened on each. It
+//! Power cuts: the test traces the system calls of a process that commits, is killed, starts again and ends. From the
+//! calls it builds states in which a power cut may have left the disk, and opens the database on each. The database
 //! must hold exactly what some number of commits left, and no fewer than were acknowledged.
 //!
 //! `POWER_CUTS` says how many states are tried, `POWER_CUTS_SEED` which.

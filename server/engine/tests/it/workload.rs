@@ -1,7 +1,7 @@
 //! A process that commits random bytes, and the model of what it must leave.
 //!
-//! Each commit counts one key up and writes whatever follows from that number. So the number alone tells what the whole
-//! database must hold: a commit that is lost, is there in part, or is out of order shows.
+//! Each commit adds one to a key, and writes values that follow from the new number. So this number alone tells what
+//! the whole database must hold, and a test notices a commit that is lost, partial or out of order.
 
 use std::{
     collections::BTreeMap,

@@ -4,7 +4,7 @@
 pub const SECRET_KEY: &str = "sk_test_fake_4eC39HqLyjWDarjtT1zdp7dc";
 /// The secret that signs events.
 pub const WEBHOOK_SECRET: &str = "whsec_fake_a1b2c3d4e5f60718293a4b5c6d7e8f90";
-/// The version of Stripe's API after which it answers.
+/// The version of Stripe's API that the fake follows.
 pub const VERSION: &str = "2025-03-31.basil";
 /// A card that pays.
 pub const CARD: &str = "4242424242424242";

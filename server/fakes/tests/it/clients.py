@@ -1,4 +1,4 @@
-"""Runs independent clients of both gateways against the fakes."""
+"""Runs independent clients of bKash and Stripe against the fakes."""
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
-//! `payments-server doctor`: checks whether this machine and its surroundings have what `serve` needs. It changes nothing,
-//! except that a server or a database may get a token of a gateway.
+//! `payments-server doctor`: checks whether this machine and its surroundings have what `serve` needs. It changes
+//! nothing, except that it may request a gateway's token, which the running server or the database stores.
 
 mod diagnosis;
 mod host;

@@ -1,8 +1,8 @@
 //! Refunds by bKash's API.
 //!
-//! bKash takes no id of ours for a refund. So after a lost reply the server asks for the payment's refunds. One that it does not
-//! know and that has the amount is the refund; it sends the refund again only if there is none. A payment has one pending
-//! refund at a time, and only one worker sends it.
+//! bKash takes no id of ours for a refund. So after a lost reply the server lists the payment's refunds. If one of them
+//! has the amount and the server does not know it yet, that is this refund. Otherwise the server sends the refund
+//! again. A payment has one pending refund at a time, and only one worker sends it.
 
 use payments_core::{Amount, Payment};
 

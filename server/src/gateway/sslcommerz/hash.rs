@@ -1,7 +1,8 @@
 //! The signature of a notice.
 //!
-//! `verify_key` names the signed fields, and is not signed itself. So a notice counts only if it signs what it is read for.
-//! The signed text is ambiguous and a notice can be replayed, so it is never more than a reason to ask.
+//! `verify_key` names the signed fields, and is not signed itself. So a notice counts only if every field that the
+//! server needs is signed. The signed text is ambiguous and a notice can be replayed, so it is never more than a reason
+//! to ask.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Refunds. They begin with a call and end later; SSLCommerz has no list of them, and no question by our id.
+//! Refunds. They begin with a call and end later. SSLCommerz has no list of refunds, and no query by our id.
 //!
 //! | where | status | meaning |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | start | `failed` | no money goes back |
 //! | query | `processing` | not yet |
 //! | query | `refunded` | the money is back |
-//! | query | `cancelled` | its documents contradict themselves: a person looks |
+//! | query | `cancelled` | unclear, because SSLCommerz's documents contradict each other: a person checks |
 //! | both | another | not decided |
 
 use payments_core::Payment;

@@ -1,4 +1,5 @@
-//! The operator's provider of identities: the way there, and the proof that comes back (OpenID Connect Core, section 3.1).
+//! The operator's identity provider: begins sign-ins there, and checks its ID tokens (OpenID Connect Core, section
+//! 3.1).
 
 use std::{pin::Pin, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Places for bytes: ordered keys and values, in cells.
 //!
-//! A cell is one order of commits, with all bytes that it orders. A place does not know what the bytes mean: the
-//! [layout](super::layout) says which key holds what, and is the same in every place.
+//! A place is a directory, a database or memory. A cell is a part of it with one order of commits. A place does not
+//! know what the bytes mean: the [layout](super::layout) says which key holds what, and is the same in every place.
 //!
 //! A key begins with three characters, its home: the slot of its value, or [`CELL`] for values about all slots of a cell. The
 //! next character names the [`Table`] of the value.

@@ -1,4 +1,4 @@
-//! What gateways keep for themselves.
+//! Gateway costs: the fees that gateways keep.
 
 use payments_core::{Amount, Booking, BookingKind, Currency};
 use serde::{Deserialize, Serialize};

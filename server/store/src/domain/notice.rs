@@ -7,7 +7,7 @@ use super::{is_first, retries::longest_delay_millis};
 
 /// How many closed notices wait for their event at most.
 const MAX_CLOSED: usize = 100;
-/// How long servers must not see a gateway held back, or books uncovered, until that notice closes. Servers see gateways
+/// A notice about a gateway or about coverage closes after its state has been gone for this long. Servers see gateways
 /// differently, and books change with each payment.
 const UNSTEADY_MILLIS: i64 = 2 * 60 * 1000;
 

@@ -1,8 +1,8 @@
 //! Claims on work: one holder for each piece of it.
 //!
-//! A place of several servers stores its claims as values of the cell, the leases. The only process of a place keeps them in
-//! memory, and its start voids them all. A crash may lose leases: changes under a lost lease fail, and the work is claimed
-//! again.
+//! If several servers share the store, claims are stored as values of the cell, the leases. If one process has the
+//! store, it keeps them in memory, and they end when it starts again. A crash may lose leases: changes under a lost
+//! lease fail, and the work is claimed again.
 
 use std::{
     collections::{BTreeMap, HashSet},

@@ -1,5 +1,5 @@
-//! The limits of a workspace, as sums in the heads of its scopes. A new payment changes its scope's head anyway, so it finds
-//! them there without another read, and is decided after all payments before it.
+//! The limits of a workspace, as sums in the heads of its scopes. A new payment changes its scope's head anyway. So its
+//! limits need no other read, and all earlier payments count.
 
 use std::ops::Bound;
 

@@ -1,5 +1,6 @@
-//! Lists in the order of creation. Each item keeps its position, counted from 0. Nothing leaves a list, so its length is the
-//! next position. The exception are lists of lookup values, from which an erasure of a customer's data removes positions.
+//! Lists in the order of creation. Each item keeps its position, counted from 0. Nothing leaves a list, so its length
+//! is the next position. The exceptions are lists of lookup values: an erasure of a customer's data removes positions
+//! from them.
 //!
 //! A list's head holds its length and its last items. Every [`CHUNK`] items move to a key of their own.
 

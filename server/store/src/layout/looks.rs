@@ -1,4 +1,4 @@
-//! Remembers looks for work that found none. They need not be repeated until somebody commits or work becomes due.
+//! Remembers which queues had no work. They need not be read again until somebody commits or work becomes due.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Live payments through strict fakes of both gateways.
+//! Live payments through strict fakes of the gateways.
 
 mod amounts;
 mod bkash_notices;

@@ -1,4 +1,4 @@
-//! Payments through both gateways.
+//! Payments through bKash and Stripe.
 
 use gateway_fakes::{Fault, bkash, stripe};
 use reqwest::Method;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use simulate::{Outcome, Setup};
 
-/// The smallest world that was found to fail within the time when played, and its outcome; `None` if the world itself does not fail
-/// again.
+/// The smallest failing world that is found in this time, and its outcome. If none is found: the given world, with
+/// `None` as its outcome if it does not fail again.
 pub(crate) fn smaller(setup: &Setup, within_seconds: u64, played: fn(&Setup) -> Outcome) -> (Setup, Option<Outcome>) {
     let until = Instant::now() + Duration::from_secs(within_seconds);
     let mut least = setup.clone();

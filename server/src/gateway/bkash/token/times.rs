@@ -1,6 +1,7 @@
 //! When a token may be requested and used, according to the stored times.
 //!
-//! Only requests that were sent count. They are spaced, so that a gateway that fails for a minute does not use up both.
+//! Only requests that were sent count. They are at least five minutes apart, so that a gateway that fails for a minute
+//! does not use up both requests of the hour.
 
 use payments_core::Timestamp;
 

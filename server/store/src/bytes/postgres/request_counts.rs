@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::{Postgres, reads::Rows as _};
 use crate::{Report, RequestCounts, Result, SharedWindow, StoreError, WINDOW, WindowId};
 
-/// A report of an ended window counts in no window, and its waiting requests begin a new one. A window that begins a window's
-/// length ahead has ended too: the database's clock went back.
+/// If the window of a report has ended, its admitted requests count nowhere, and its waiting requests begin a new
+/// window. A window that begins a whole window in the future has ended too: the database's clock went back.
 const COUNT: &str = "WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now), \
     report AS (SELECT k.*, coalesce(k.begun, now - k.age) AS since, now FROM clock, \
     unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) \

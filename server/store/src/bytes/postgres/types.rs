@@ -1,4 +1,4 @@
-//! Parameters of the statements, and the slots that they answer with.
+//! Array parameters of statements, and the slots in a row of `cell`.
 
 use std::{error::Error, ops::RangeInclusive};
 

@@ -1,4 +1,4 @@
-//! Money that does not fit, and answers that do not come.
+//! Forged notices, wrong amounts, second payments, and answers that say nothing.
 
 use std::time::Duration;
 
