@@ -52,9 +52,9 @@ pub enum RefundChange {
 }
 
 /// How soon the server first asks about a refund that the gateway has accepted, and asks again without an answer.
-const SHORTEST_CHECK_MILLIS: i64 = 60_000;
+pub(super) const SHORTEST_CHECK_MILLIS: i64 = 60_000;
 /// The longest interval between two questions.
-pub(super) const LONGEST_CHECK_MILLIS: i64 = 6 * 60 * 60 * 1000;
+const LONGEST_CHECK_MILLIS: i64 = 6 * 60 * 60 * 1000;
 
 impl Session {
     /// The refund of the payment that the gateway reports. A refund that a person sends there by hand has no reference, so its
@@ -123,19 +123,23 @@ impl Session {
     }
 
     /// Plans the next question about the payment's refunds: soon if the last one was not answered, else if the gateway has
-    /// accepted some and not settled them. The interval is a third of the time since the newest one.
+    /// accepted some and not settled them.
     pub fn plan_refund_check(&mut self, is_answered: bool, now: Timestamp) {
         if !is_answered {
             self.refund_check_at = Timestamp::from_millis(now.as_millis() + SHORTEST_CHECK_MILLIS).ok();
             return;
         }
+        let interval = self.refund_check_millis(now);
+        self.refund_check_at = interval.and_then(|interval| Timestamp::from_millis(now.as_millis() + interval).ok());
+    }
+
+    /// The interval to the next question about accepted refunds: a third of the time since the newest one. `None` if all are
+    /// settled.
+    pub(super) fn refund_check_millis(&self, now: Timestamp) -> Option<i64> {
         let waiting = self.payment.refunds.iter().filter(|refund| refund.status == RefundStatus::Pending);
-        let newest = waiting.map(|refund| refund.created_at).max();
-        self.refund_check_at = newest.and_then(|at| {
-            let interval = (now.as_millis() - at.as_millis()) / 3;
-            let interval = interval.clamp(SHORTEST_CHECK_MILLIS, LONGEST_CHECK_MILLIS);
-            Timestamp::from_millis(now.as_millis() + interval).ok()
-        });
+        let newest = waiting.map(|refund| refund.created_at).max()?;
+        let interval = (now.as_millis() - newest.as_millis()) / 3;
+        Some(interval.clamp(SHORTEST_CHECK_MILLIS, LONGEST_CHECK_MILLIS))
     }
 }
 
@@ -213,6 +217,8 @@ mod tests {
         let mut questions = 0;
         while now < at(30 * 24 * 3600) {
             session.plan_refund_check(true, now);
+            session.check_at = session.refund_check_at;
+            assert!(session.unheld(now).is_none(), "planned at {now}");
             now = session.refund_check_at.unwrap();
             questions += 1;
         }
@@ -222,5 +228,21 @@ mod tests {
         assert_eq!(session.refund_check_at, None);
         session.plan_refund_check(false, now);
         assert_eq!(session.refund_check_at, Timestamp::from_millis(now.as_millis() + 60_000).ok());
+    }
+
+    #[test]
+    fn a_question_about_an_accepted_refund_is_due_if_the_clock_went_back_before_its_planning() {
+        let mut session = refunded();
+        let made = session.payment.updated_at.as_millis();
+        let after_made = |seconds: i64| Timestamp::from_millis(made + seconds * 1000).unwrap();
+        let planned = after_made(300);
+        session.plan_refund_check(true, planned);
+        session.check_at = session.refund_check_at;
+        // Three hours are less than the longest interval, and much more than this one.
+        for back in [1, 3 * 3600] {
+            let now = after_made(300 - back);
+            let unheld = session.unheld(now).unwrap();
+            assert_eq!((unheld.refund_check_at, unheld.check_at), (Some(now), Some(now)), "{back} s");
+        }
     }
 }

@@ -6,7 +6,7 @@
 use payments_core::{RawStatus, Timestamp};
 
 use super::{
-    EndedAttempt, KeyClaim, Outgoing, Session, gateway_refunds::LONGEST_CHECK_MILLIS as LONGEST_REFUND_CHECK_MILLIS,
+    EndedAttempt, KeyClaim, Outgoing, Session, gateway_refunds::SHORTEST_CHECK_MILLIS as SHORTEST_REFUND_CHECK_MILLIS,
     retries::longest_delay_millis,
 };
 
@@ -55,8 +55,9 @@ impl Session {
         let mut next = self.clone();
         next.ended_attempts = self.ended_attempts.iter().map(|ended| ended.clone().unheld(now)).collect();
         next.refund_check_at =
-            self.refund_check_at.map(|at| if is_too_far(at, LONGEST_REFUND_CHECK_MILLIS, now) { now } else { at });
-        next.check_at = self.check_at.map(|at| if is_too_far(at, self.backoff_millis(at), now) { now } else { at });
+            self.refund_check_at.map(|at| if is_too_far(at, self.refund_backoff_millis(now), now) { now } else { at });
+        next.check_at =
+            self.check_at.map(|at| if is_too_far(at, self.backoff_millis(at, now), now) { now } else { at });
         if let Some(sent_at) = next.attempt.as_mut().and_then(|attempt| attempt.capture_sent_at.as_mut()) {
             *sent_at = (*sent_at).min(now);
         }
@@ -73,16 +74,22 @@ impl Session {
     }
 
     /// The longest backoff interval that a gateway query planned for `check_at` can have.
-    fn backoff_millis(&self, check_at: Timestamp) -> i64 {
+    fn backoff_millis(&self, check_at: Timestamp, now: Timestamp) -> i64 {
         match self.payment.raw_status {
             _ if self.pending_refund.is_some() => i64::from(LONGEST_REFUND_BACKOFF_SECONDS) * 1000,
             RawStatus::Processing => LONGEST_CUSTOMER_BACKOFF_MILLIS,
-            _ if self.refund_check_at.is_some() => LONGEST_REFUND_CHECK_MILLIS,
+            _ if self.refund_check_at.is_some() => self.refund_backoff_millis(now),
             _ => {
                 let ended = self.ended_attempts.iter().map(|ended| ended.ended_at).min();
                 late_backoff_millis(check_at, ended.unwrap_or(self.payment.updated_at).min(self.payment.updated_at))
             }
         }
+    }
+
+    /// The longest interval to a question about accepted refunds. Intervals grow with the refunds' age, so one that was planned
+    /// earlier is no longer than one that is planned now.
+    fn refund_backoff_millis(&self, now: Timestamp) -> i64 {
+        self.refund_check_millis(now).unwrap_or(SHORTEST_REFUND_CHECK_MILLIS)
     }
 }
 
