@@ -36,7 +36,7 @@ const BROKEN: &str = "the transaction has lost the inbox's cursor: the handler e
                       each SQL error";
 
 macro_rules! store {
-    ($(#[$meta:meta])* $name:ident, $tx:ident, $pool:ty, $database:ident, $connection:ty, $lock:literal, $begin:literal) => {
+    ($(#[$meta:meta])* $name:ident, $tx:ident, $pool:ty, $database:ident, $connection:ty, $lock:literal, $begin:literal, $reopen:literal) => {
         $(#[$meta])*
         #[derive(Debug, Clone)]
         pub struct $name {
@@ -55,6 +55,14 @@ macro_rules! store {
             async fn begin_tx(&self) -> Result<Transaction<'static, $database>, BoxError> {
                 let pool = self.pool.clone();
                 Ok(tokio::spawn(async move { pool.begin_with($begin).await }).await??)
+            }
+
+            /// Rolls back, even if nothing is left to roll back: a handler's statement, or SQLite itself on a full disk, may
+            /// have ended the transaction. sqlx would count it as open as long as its connection lives, and refuse to begin
+            /// another one on it.
+            async fn end(mut tx: $tx) -> Result<(), BoxError> {
+                let _ = query($reopen).execute(&mut *tx.0).await;
+                Ok(tx.0.rollback().await?)
             }
         }
 
@@ -128,12 +136,15 @@ macro_rules! store {
                 match cursor {
                     Ok(cursor) if cursor.as_deref() == Some(to) => Ok(tx.0.commit().await?),
                     Err(error) if !is_in_failed_transaction(&error) => Err(error.into()),
-                    Ok::<Option<String>, _>(_) | Err(_) => Err(BROKEN.into()),
+                    Ok::<Option<String>, _>(_) | Err(_) => {
+                        Self::end(tx).await?;
+                        Err(BROKEN.into())
+                    }
                 }
             }
 
             async fn roll_back(&self, tx: Self::Tx) -> Result<(), BoxError> {
-                Ok(tx.0.rollback().await?)
+                Self::end(tx).await
             }
 
             async fn fail(&self, inbox: &InboxId, cursor: &str, error: &str) -> Result<(), BoxError> {
@@ -154,7 +165,8 @@ store!(
     Sqlite,
     SqliteConnection,
     "SELECT 1",
-    "BEGIN IMMEDIATE"
+    "BEGIN IMMEDIATE",
+    "BEGIN"
 );
 
 #[cfg(feature = "postgres")]
@@ -166,7 +178,8 @@ store!(
     Postgres,
     PgConnection,
     "SELECT pg_advisory_xact_lock(7377829471802)",
-    "BEGIN"
+    "BEGIN",
+    "SELECT 1"
 );
 
 /// Whether PostgreSQL refused a statement because an earlier one of its transaction had failed.
