@@ -5,9 +5,10 @@ mod settled;
 
 use std::{
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
 };
+
+use test_support::server_binary;
 
 /// A process that is killed on drop.
 struct Running {
@@ -44,13 +45,6 @@ impl Drop for Running {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// The server's binary, in the same directory as the examples.
-fn server_binary() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_shop")).with_file_name("payments-server");
-    assert!(path.exists(), "build the server first: cargo build -p payments-server");
-    path
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,9 +6,9 @@ use payments_client::{
     Client, PaymentId, SimulateOutcome,
     webhook::{Secret, Signer},
 };
-use test_support::cluster::Cluster;
+use test_support::{cluster::Cluster, server_binary};
 
-use crate::{Running, server_binary};
+use crate::Running;
 
 const SECRET: &str = "whsec_8f2d1a";
 /// Payments for each kill.

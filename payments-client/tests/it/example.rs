@@ -2,15 +2,17 @@
 
 use std::{
     io::{BufRead, BufReader, Lines},
+    path::Path,
     process::{ChildStdout, Command, Stdio},
 };
 
 use payments_client::SimulateOutcome;
+use test_support::server_binary;
 
-use crate::server::{Server, binary};
+use crate::server::Server;
 
 fn example(url: &str) -> Command {
-    let mut example = Command::new(binary().with_file_name("examples").join("buy"));
+    let mut example = Command::new(Path::new(server_binary()).with_file_name("examples").join("buy"));
     example.env("PAYMENTS_URL", url).env_remove("PAYMENTS_KEY");
     example
 }

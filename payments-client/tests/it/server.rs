@@ -2,12 +2,12 @@
 
 use std::{
     io::{BufRead, BufReader},
-    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
 use payments_client::Client;
 use tempfile::TempDir;
+use test_support::server_binary;
 
 /// A server process with its own data directory and without a rate limit.
 pub(crate) struct Server {
@@ -24,7 +24,7 @@ impl Server {
     /// Starts a server with more environment variables.
     pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
-        let mut process = Command::new(binary())
+        let mut process = Command::new(server_binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(directory.path().join("data"))
             .envs([("PAYMENTS_RATE_LIMIT", "0"), ("PAYMENTS_KEYLESS_RATE_LIMIT", "0")])
@@ -41,7 +41,7 @@ impl Server {
 
     /// Runs an administrative command on this server's data directory and returns its output.
     pub(crate) fn administer(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(server_binary());
         command.args(arguments).arg("--data-dir").arg(self.directory.path().join("data"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -58,11 +58,4 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// The server's binary, in the parent of the test binary's directory.
-pub(crate) fn binary() -> PathBuf {
-    let path = std::env::current_exe().unwrap().parent().unwrap().with_file_name("payments-server");
-    assert!(path.exists(), "build the server first: cargo build -p payments-server");
-    path
 }

@@ -4,12 +4,11 @@ use payments_client::{
     Amount, CreatePayment, EventKind, Money, Status,
     testing::{LiveServer, ReceiveError, StartError, TestServer},
 };
-
-use crate::server::binary;
+use test_support::server_binary;
 
 #[tokio::test]
 async fn a_merchants_test_creates_pays_and_receives_on_a_real_server() {
-    let server = TestServer::start_program(binary()).await.unwrap();
+    let server = TestServer::start_program(server_binary()).await.unwrap();
     let mut webhooks = server.receive_webhooks().await.unwrap();
     let params = CreatePayment::of(Money::taka(750))
         .success_url("https://shop.example/paid")
@@ -29,7 +28,8 @@ async fn a_merchants_test_creates_pays_and_receives_on_a_real_server() {
 
 #[tokio::test]
 async fn servers_of_two_tests_are_independent_and_end_with_their_tests() {
-    let (one, other) = tokio::join!(TestServer::start_program(binary()), TestServer::start_program(binary()));
+    let (one, other) =
+        tokio::join!(TestServer::start_program(server_binary()), TestServer::start_program(server_binary()));
     let (one, other) = (one.unwrap(), other.unwrap());
     let params = CreatePayment::of(Money::taka(1))
         .success_url("https://shop.example/paid")
@@ -53,7 +53,7 @@ async fn an_error_names_a_program_that_is_not_a_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merchants_test_is_paid_disputed_and_refunded_live_in_both_currencies() {
-    let server = LiveServer::start_program(binary()).await.unwrap();
+    let server = LiveServer::start_program(server_binary()).await.unwrap();
     let mut webhooks = server.receive_webhooks().await.unwrap();
     for money in [Money::taka(750), Money::cents(1250)] {
         let params =

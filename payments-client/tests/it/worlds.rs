@@ -231,7 +231,7 @@ async fn answers(client: &Client) -> Vec<String> {
 
 #[tokio::test]
 async fn a_world_answers_as_the_server_does() {
-    let server = TestServer::start_program(crate::server::binary()).await.unwrap();
+    let server = TestServer::start_program(test_support::server_binary()).await.unwrap();
     let expected = answers(server.client()).await;
     let compared = async |world: World| {
         for (found, expected) in answers(&world.client()).await.iter().zip(&expected) {

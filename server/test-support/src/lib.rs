@@ -8,8 +8,11 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod binary;
 pub mod cluster;
 pub mod disk;
 pub mod relay;
 pub mod small_disk;
 pub mod trace;
+
+pub use binary::server_binary;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     engine::Engine,
-    server::{BINARY, Server, text_of},
+    server::{Server, server_binary, text_of},
 };
 
 const SCOPES: [&str; 11] = [
@@ -50,7 +50,7 @@ async fn ask(at: &str, key: &str, method: &str, path: &str, body: Option<Value>)
 
 /// Runs a command against a server elsewhere.
 fn remotely(at: &str, key: &str, arguments: &[&str]) -> (bool, String) {
-    let output = Command::new(BINARY)
+    let output = Command::new(server_binary())
         .args(arguments)
         .args(["--server", at])
         .env("PAYMENTS_ADMIN_KEY", key)

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::{
     engine::Engine,
-    server::{BINARY, Server, assert_nowhere, eventually, files_under, text_of, write_settings},
+    server::{Server, assert_nowhere, eventually, files_under, server_binary, text_of, write_settings},
 };
 
 fn client(server: &Server, key: &str) -> Client {
@@ -68,7 +68,7 @@ async fn command_line_errors_say_what_to_do() {
     }
     let taken = server.address();
     let elsewhere = tempfile::tempdir().unwrap();
-    let mut second = std::process::Command::new(BINARY);
+    let mut second = std::process::Command::new(server_binary());
     let second = second.args(["--listen", taken, "--data-dir"]).arg(elsewhere.path()).output().unwrap();
     assert!(String::from_utf8_lossy(&second.stderr).contains("choose another with --listen"));
 }
@@ -84,7 +84,7 @@ async fn a_command_gives_up_on_a_server_that_hangs_and_says_so() {
     let commands = [vec!["keys", "list"], vec!["backup", &backup], vec!["check"], vec!["export", "payments"]];
     let run = |command: &[&str]| {
         let mut limited = Command::new("timeout");
-        limited.args(["60", BINARY]).args(command).arg("--data-dir").arg(server.data()).output().unwrap()
+        limited.args(["60", server_binary()]).args(command).arg("--data-dir").arg(server.data()).output().unwrap()
     };
     let said: Vec<_> = thread::scope(|threads| {
         let running: Vec<_> = commands.iter().map(|command| threads.spawn(|| run(command))).collect();
@@ -106,7 +106,7 @@ async fn a_command_gives_up_on_a_server_that_hangs_and_says_so() {
 fn a_mistyped_directory_does_not_get_a_new_store() {
     let directory = tempfile::tempdir().unwrap();
     let run = |path: &Path, command: &[&str]| {
-        let mut process = Command::new(BINARY);
+        let mut process = Command::new(server_binary());
         let output = process.args(command).arg("--data-dir").arg(path).output().unwrap();
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
@@ -170,7 +170,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
         (&good, &[("PAYMENTS_LOG_FORMAT", "hush")], &[], 2, "PAYMENTS_LOG_FORMAT: must be one of text, json"),
     ] {
         write_settings(&file, text);
-        let mut serve = std::process::Command::new(BINARY);
+        let mut serve = std::process::Command::new(server_binary());
         serve.envs(variables.iter().copied()).arg("--config").arg(&file).args(arguments);
         let output = serve.arg("--data-dir").arg(directory.path().join("data")).output().unwrap();
         let shown = String::from_utf8_lossy(&output.stderr);

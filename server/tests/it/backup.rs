@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     check::filled,
-    server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of},
+    server::{SANDBOX_KEY, Server, eventually, payment_of, server_binary, text_of},
 };
 
 /// Creates and pays payments until `stop` is set or the server stops. Returns the ids of acknowledged paid payments.
@@ -51,7 +51,7 @@ async fn total(server: &Server) -> u64 {
 }
 
 fn run(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(arguments);
     for (flag, path) in paths {
         if !flag.is_empty() {

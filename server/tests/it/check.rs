@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     receiver::Receiver,
-    server::{BINARY, Server, copy, payment_of},
+    server::{Server, copy, payment_of, server_binary},
 };
 
 /// A cleanly closed store with every kind of record: a workspace with a key and an app; open, paid and failed payments
@@ -47,7 +47,7 @@ pub(crate) async fn filled() -> Server {
 fn check(directory: &Path) -> Output {
     let begun = Instant::now();
     loop {
-        let output = Command::new(BINARY).arg("check").arg("--data-dir").arg(directory).output().unwrap();
+        let output = Command::new(server_binary()).arg("check").arg("--data-dir").arg(directory).output().unwrap();
         // sled's threads in this process can hold the lock for a moment.
         let is_held = String::from_utf8_lossy(&output.stderr).contains(" open; stop it");
         if !is_held || begun.elapsed() > Duration::from_secs(30) {

@@ -31,7 +31,7 @@ impl Clock {
     pub(crate) fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let shim = directory.path().join("set_clock.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/set_clock.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/set_clock.c");
         let mut compile = Command::new("cc");
         compile.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(source).arg("-ldl");
         assert!(compile.status().unwrap().success());

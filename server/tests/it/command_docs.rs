@@ -2,10 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
-use crate::server::{BINARY, text_of};
+use crate::server::{server_binary, text_of};
 
 fn print(arguments: &[&str]) -> String {
-    let output = Command::new(BINARY).args(arguments).output().unwrap();
+    let output = Command::new(server_binary()).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", text_of(&output));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -18,9 +18,10 @@ fn a_shell_completes_commands_and_flags() {
     }
     for (words, completed) in [("wor", "workspaces"), ("keys rot", "rotate"), ("serve --base-u", "--base-url")] {
         let script = format!(
-            "source <('{BINARY}' completions bash); COMP_WORDS=(payments-server {words}); \
+            "source <('{}' completions bash); COMP_WORDS=(payments-server {words}); \
              COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); found=$(complete -p payments-server); found=${{found##*-F }}; \
-             ${{found%% *}} payments-server \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; echo \"${{COMPREPLY[@]}}\""
+             ${{found%% *}} payments-server \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; echo \"${{COMPREPLY[@]}}\"",
+            server_binary()
         );
         let output = Command::new("bash").args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), completed, "{}", text_of(&output));

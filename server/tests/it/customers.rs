@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     engine::Engine,
     receiver::Receiver,
-    server::{BINARY, Server, eventually, text_of},
+    server::{Server, eventually, server_binary, text_of},
 };
 
 const PHONE: &str = "01712345678";
@@ -157,7 +157,7 @@ async fn an_erasure_goes_on_after_a_kill_in_its_middle() {
         merchant.simulate(payment["id"].as_str().unwrap(), "fail").await;
     }))
     .await;
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(["customers", "erase", "--workspace", "Rahim", "--phone", PHONE, "--yes", "--data-dir"]);
     let mut erasing = command.arg(merchant.server.data()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the first erased payment", || async {

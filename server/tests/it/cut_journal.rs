@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     lost_files::{create_long, entries_end, files, fill_all_but},
-    server::{BINARY, Server, payment_of, text_of, try_launch},
+    server::{Server, payment_of, server_binary, text_of, try_launch},
 };
 
 /// How many payments the server acknowledges before its journal is cut off.
@@ -31,7 +31,7 @@ fn assert_is_refused(server: &Server, journal: &Path, what: &str) {
         .into_iter()
         .map(|command| (server.try_run(command).status.success(), text_of(&server.try_run(command))))
         .collect();
-    said.push(match try_launch(Command::new(BINARY), server.directory.path(), "127.0.0.1:0", &[]) {
+    said.push(match try_launch(Command::new(server_binary()), server.directory.path(), "127.0.0.1:0", &[]) {
         Ok((mut process, _)) => {
             process.kill().unwrap();
             process.wait().unwrap();
@@ -46,7 +46,7 @@ fn assert_is_refused(server: &Server, journal: &Path, what: &str) {
 }
 
 fn restore(arguments: &[&str], to: &Path) -> (bool, String) {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     let output = command.arg("restore").args(arguments).arg("--data-dir").arg(to).output().unwrap();
     assert_eq!(output.status.success(), to.exists(), "{}", text_of(&output));
     (output.status.success(), text_of(&output))

@@ -11,7 +11,7 @@ use test_support::cluster::{Cluster, client_of};
 
 use crate::{
     engine::{DAMAGE, run_sql},
-    server::{BINARY, SANDBOX_KEY, Server, eventually, payment_of, text_of},
+    server::{SANDBOX_KEY, Server, eventually, payment_of, server_binary, text_of},
 };
 
 /// A server on its own database, which only the test's process uses.
@@ -27,7 +27,7 @@ impl OnDatabase {
         let cluster = Cluster::shared();
         client_of(&cluster.url("postgres")).await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         let database = cluster.url(name);
-        let mut process = Command::new(BINARY)
+        let mut process = Command::new(server_binary())
             .args(["serve", "--listen", "127.0.0.1:0", "--database-url", &database])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -64,7 +64,7 @@ impl Drop for OnDatabase {
 }
 
 fn try_run(database: &str, arguments: &[&str]) -> Output {
-    Command::new(BINARY).args(arguments).args(["--database-url", database]).output().unwrap()
+    Command::new(server_binary()).args(arguments).args(["--database-url", database]).output().unwrap()
 }
 
 fn run(database: &str, arguments: &[&str]) -> String {

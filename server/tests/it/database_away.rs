@@ -17,7 +17,7 @@ use test_support::cluster::Cluster;
 use crate::{
     engine::{inconsistencies, run_sql},
     nodes::Nodes,
-    server::{BINARY, Server, eventually, payment_of, text_of},
+    server::{Server, eventually, payment_of, server_binary, text_of},
 };
 
 /// The answer to each probe and to a request.
@@ -122,7 +122,7 @@ async fn a_silent_host_before_the_primary_in_the_url_delays_nothing() {
     let hosts = [directory.path().to_str().unwrap(), there].map(|path| path.replace('/', "%2F")).join(",");
     let url = format!("postgres://postgres@{hosts}/{name}");
     // First run a command with a time limit, because a server that waits for the silent host never says that it listens.
-    let create = ["20", BINARY, "workspaces", "create", "--name", "Shop", "--database-url", &url];
+    let create = ["20", server_binary(), "workspaces", "create", "--name", "Shop", "--database-url", &url];
     let created = Command::new("timeout").args(create).output().unwrap();
     assert!(created.status.success(), "{}", text_of(&created));
     let begun = Instant::now();
@@ -137,7 +137,7 @@ async fn a_silent_host_before_the_primary_in_the_url_delays_nothing() {
 fn serve(url: &str) -> (Output, Duration) {
     let begun = Instant::now();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--database-url", url];
-    (Command::new(BINARY).args(serve).output().unwrap(), begun.elapsed())
+    (Command::new(server_binary()).args(serve).output().unwrap(), begun.elapsed())
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_server_exits_at_once_for_faults_that_only_a_person_can_repair() {
     sql("CREATE ROLE clerk LOGIN PASSWORD 'right'");
     let database = cluster.new_database();
     assert!(
-        Command::new(BINARY)
+        Command::new(server_binary())
             .args(["workspaces", "create", "--name", "Shop", "--database-url", &database])
             .status()
             .unwrap()
@@ -160,7 +160,7 @@ fn a_server_exits_at_once_for_faults_that_only_a_person_can_repair() {
     let file = directory.path().join("password");
     fs::write(&file, "wrong").unwrap();
     let as_clerk = database.replace("postgres@", "clerk@");
-    let wrong = Command::new(BINARY)
+    let wrong = Command::new(server_binary())
         .args(["serve", "--listen", "127.0.0.1:0", "--database-url", &as_clerk, "--database-password-file"])
         .arg(&file)
         .output()

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::{
     engine::Engine,
     receiver::{Receiver, Reply},
-    server::{BINARY, Server, eventually, payment_of, text_of},
+    server::{Server, eventually, payment_of, server_binary, text_of},
 };
 
 pub(crate) const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(20);
 
 /// A command that calls this server with the sandbox key or another one.
 fn command(server: &Server, arguments: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(arguments).args(["--api", &format!("http://{}", server.address())]).env_remove("PAYMENTS_API_KEY");
     command
 }
@@ -150,7 +150,7 @@ async fn listen_accepts_a_local_program_as_host_and_port() {
     let receiver = Receiver::ok().await;
     let bare = receiver.url().strip_prefix("http://").unwrap().to_owned();
     let forwarding = Listening::start(&server, &["--forward-to", &bare]);
-    let mut trigger = Command::new(BINARY);
+    let mut trigger = Command::new(server_binary());
     let trigger =
         trigger.args(["trigger", "payment.created", "--api", server.address()]).env_remove("PAYMENTS_API_KEY");
     let output = trigger.output().unwrap();
@@ -195,7 +195,7 @@ fn a_developers_command_explains_each_refusal() {
         (None, &["trigger", "payment.created", "--api", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
         (None, &["listen", "--api", local, "--forward-to", "nonsense"], "--forward-to"),
     ] {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         let command =
             command.args(arguments).env_remove("PAYMENTS_API_KEY").envs(key.map(|key| ("PAYMENTS_API_KEY", key)));
         let output = command.output().unwrap();

@@ -17,14 +17,18 @@ use test_support::cluster::Cluster;
 
 use crate::{
     engine::Engine,
-    server::{BINARY, Server, text_of, write_settings},
+    server::{Server, server_binary, text_of, write_settings},
 };
 
 /// Runs the doctor, with a limit of open files, in a directory.
 fn doctor_limited(directory: &Path, descriptors: u32, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     let script = format!("ulimit -n {descriptors} && exec \"$0\" doctor \"$@\"");
     let mut command = Command::new("bash");
-    command.args(["-c", &script, BINARY]).args(arguments).current_dir(directory).env("PAYMENTS_LISTEN", "127.0.0.1:0");
+    command
+        .args(["-c", &script, server_binary()])
+        .args(arguments)
+        .current_dir(directory)
+        .env("PAYMENTS_LISTEN", "127.0.0.1:0");
     command.envs(variables.iter().copied()).output().unwrap()
 }
 
@@ -88,7 +92,7 @@ fn each_fault_is_named_with_its_remedy() {
     fs::set_permissions(data.join("secret"), fs::Permissions::from_mode(0o644)).unwrap();
     let script = "ulimit -n 100 && exec \"$0\" doctor \"$@\"";
     let mut command = Command::new("bash");
-    command.args(["-c", script, BINARY, "--config", "payments.toml", "--data-dir", "data"]);
+    command.args(["-c", script, server_binary(), "--config", "payments.toml", "--data-dir", "data"]);
     let output = command.current_dir(&directory).env("PAYMENTS_LISEN", "x").output().unwrap();
     let said = text_of(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -127,7 +131,7 @@ fn the_doctor_creates_no_store() {
         let said = text_of(&doctor(directory.path(), &["--database-url", &database]));
         assert_eq!(line(&said, "store").starts_with("warning"), !makes, "{said}");
         let create = ["workspaces", "create", "--name", "Shop", "--database-url", &database];
-        assert!(Command::new(BINARY).args(create).output().unwrap().status.success());
+        assert!(Command::new(server_binary()).args(create).output().unwrap().status.success());
     }
     let away = text_of(&doctor(directory.path(), &["--database-url", "postgres://nobody@127.0.0.1:1/none"]));
     assert!(line(&away, "store").contains("the database cannot be reached"), "{away}");

@@ -5,7 +5,7 @@ use std::process::Command;
 use test_support::cluster::Cluster;
 pub(crate) use test_support::cluster::run_sql;
 
-use crate::server::{BINARY, text_of};
+use crate::server::{server_binary, text_of};
 
 /// A storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) const REPAIR: &str = "UPDATE payments.entry SET key = substring(key F
 /// The faults of a database, one per line: the findings of `check`, and second deliveries of one event to one endpoint that
 /// nobody requested. It may run beside servers.
 pub(crate) fn inconsistencies(url: &str) -> String {
-    let check = Command::new(BINARY).args(["check", "--database-url", url]).output().unwrap();
+    let check = Command::new(server_binary()).args(["check", "--database-url", url]).output().unwrap();
     assert!(matches!(check.status.code(), Some(0 | 1)), "{}", text_of(&check));
     let twice = "SELECT min(id) || ' is one of ' || count(*) || ' deliveries of one event to one endpoint' \
                  FROM payments.delivery WHERE event IS NOT NULL AND resend_of IS NULL GROUP BY endpoint, event \

@@ -14,7 +14,7 @@ use reqwest::StatusCode;
 
 use crate::{
     lost_files::{create_long, fill_all_but},
-    server::{BINARY, Server, copy, try_launch},
+    server::{Server, copy, server_binary, try_launch},
 };
 
 /// Payments per run. The second half goes to the second journal file.
@@ -23,7 +23,7 @@ const PAYMENTS: usize = 24;
 /// Compiles the library that makes a call fail.
 pub(crate) fn shim(directory: &Path) -> PathBuf {
     let library = directory.join("fail_call.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fail_call.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/fail_call.c");
     let mut compile = Command::new("cc");
     compile.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
     assert!(compile.status().unwrap().success());
@@ -45,7 +45,7 @@ async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
     let data = directory.path().join("data");
     copy(template, &data);
     let log = directory.path().join("calls");
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.env("LD_PRELOAD", shim).env("FAIL_UNDER", &data).env("FAIL_AT", fail_at.to_string()).env("FAIL_LOG", &log);
     let mut acknowledged = BTreeMap::new();
     if let Ok((mut process, url)) = try_launch(command, directory.path(), "127.0.0.1:0", &[]) {
@@ -62,7 +62,7 @@ async fn run(template: &Path, shim: &Path, fail_at: usize) -> Run {
                 break;
             }
         }
-        let mut backup = Command::new(BINARY);
+        let mut backup = Command::new(server_binary());
         backup.args(["backup", data.join("a-backup").to_str().unwrap(), "--data-dir"]).arg(&data);
         let _ = backup.stdout(Stdio::null()).stderr(Stdio::null()).status();
         wait_for_idle(&log).await;
@@ -101,7 +101,7 @@ async fn a_failing_call_at_an_opening_names_its_file_and_no_sound_store_is_calle
         let directory = tempfile::tempdir().unwrap();
         let (data, log) = (directory.path().join("data"), directory.path().join("calls"));
         copy(&template, &data);
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.env("LD_PRELOAD", &shim).env("FAIL_UNDER", &data).env("FAIL_AT", fail_at.to_string());
         let output = command.env("FAIL_LOG", &log).args(["keys", "list", "--data-dir"]).arg(&data).output().unwrap();
         let calls: Vec<_> = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
@@ -119,7 +119,7 @@ async fn a_failing_call_at_an_opening_names_its_file_and_no_sound_store_is_calle
             assert!(!said.contains("is damaged"), "{what}: {said}");
             assert!(said.contains(data.to_str().unwrap()), "{what}: {said}");
         }
-        let mut again = Command::new(BINARY);
+        let mut again = Command::new(server_binary());
         let again = again.arg("check").arg("--data-dir").arg(&data).output().unwrap();
         assert!(again.status.success(), "{what}: {}", String::from_utf8_lossy(&again.stderr));
     }
@@ -164,7 +164,7 @@ async fn a_failing_file_call_loses_no_acknowledged_payment_and_leaves_a_sound_st
         let backup = server.data().join("a-backup");
         if backup.join("backup.json").exists() {
             let target = server.directory.path().join("from-backup");
-            let mut restore = Command::new(BINARY);
+            let mut restore = Command::new(server_binary());
             restore.arg("restore").arg(&backup).arg("--data-dir").arg(&target);
             let restored = restore.output().unwrap();
             assert!(restored.status.success(), "{what}: {}", String::from_utf8_lossy(&restored.stderr));

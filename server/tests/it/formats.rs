@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use crate::{
     check::{change, filled},
-    server::{BINARY, text_of},
+    server::{server_binary, text_of},
 };
 
 #[tokio::test]
@@ -20,8 +20,13 @@ async fn a_store_of_another_format_and_its_backup_are_refused_with_advice() {
         fs::write(&manifest, other).unwrap();
         change(&server.data(), move |view| view.put(journaled_tree::FORMAT, format));
         let refusal = format!("format {format} is newer than format 1 of this version; use the version that wrote it");
-        let restore =
-            Command::new(BINARY).arg("restore").arg(&backup).arg("--data-dir").arg(&restored).output().unwrap();
+        let restore = Command::new(server_binary())
+            .arg("restore")
+            .arg(&backup)
+            .arg("--data-dir")
+            .arg(&restored)
+            .output()
+            .unwrap();
         for refused in [server.try_run(&["serve"]), server.try_run(&["check"]), restore] {
             assert!(refused.status.code() == Some(1) && text_of(&refused).contains(&refusal), "{}", text_of(&refused));
         }

@@ -8,7 +8,7 @@ use std::{
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::server::{BINARY, SANDBOX_KEY, Server, write_settings};
+use crate::server::{SANDBOX_KEY, Server, server_binary, write_settings};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_front_page_leads_to_pages_that_exist_and_its_curl_creates_a_payment() {
@@ -40,7 +40,7 @@ async fn the_banner_lists_every_address_and_its_pages_exist() {
     let config = directory.path().join("payments.toml");
     let text = "[stripe]\nsecret_key = 'sk_test_hush'\nwebhook_secret = 'whsec_hush'\n";
     write_settings(&config, text);
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(["--listen", "127.0.0.1:0", "--data-dir", "a shop's", "--config"]).arg(&config);
     let mut process = command.current_dir(&directory).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut out = BufReader::new(process.stdout.take().unwrap());

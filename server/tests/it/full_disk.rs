@@ -13,7 +13,7 @@ use test_support::small_disk::SmallDisk;
 
 use crate::{
     receiver::Receiver,
-    server::{BINARY, SANDBOX_KEY, Server, eventually, launch, payment_of, text_of},
+    server::{SANDBOX_KEY, Server, eventually, launch, payment_of, server_binary, text_of},
 };
 
 async fn create(server: &Server, key: &str) -> reqwest::Response {
@@ -158,7 +158,7 @@ struct Outcome {
 async fn create_until_a_sync_fails(directory: &Path, call: &str, nth: usize) -> Outcome {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-e", &format!("trace={call}"), "-o", "/dev/null"]);
-    command.args(["-e", &format!("inject={call}:error=EIO:when={nth}")]).arg(BINARY);
+    command.args(["-e", &format!("inject={call}:error=EIO:when={nth}")]).arg(server_binary());
     let (mut strace, url) = launch(command, directory, "127.0.0.1:0", &[]);
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
     let mut outcome = Outcome { acknowledged: Vec::new(), unanswered: Vec::new(), exit: None };

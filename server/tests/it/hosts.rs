@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::server::{BINARY, SANDBOX_KEY, Server, launch};
+use crate::server::{SANDBOX_KEY, Server, launch, server_binary};
 
 const STRANGE: &str = "rebound.evil.example:8080";
 
@@ -64,7 +64,7 @@ async fn a_server_behind_a_local_proxy_answers_for_its_base_url_and_allowed_host
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_reachable_from_other_machines_answers_for_any_host() {
     let directory = TempDir::new().unwrap();
-    let (mut process, url) = launch(Command::new(BINARY), directory.path(), "0.0.0.0:0", &[]);
+    let (mut process, url) = launch(Command::new(server_binary()), directory.path(), "0.0.0.0:0", &[]);
     let answer = reqwest::Client::new().get(format!("{url}/healthz")).header("host", STRANGE).send().await;
     process.kill().unwrap();
     process.wait().unwrap();

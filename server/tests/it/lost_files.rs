@@ -191,7 +191,7 @@ async fn an_interrupted_or_killed_check_leaves_no_copy() {
         names.filter(|name| name.to_str().unwrap().starts_with("copy-")).count()
     };
     for signal in ["-INT", "-TERM", "-KILL"] {
-        let mut check = Command::new(crate::server::BINARY);
+        let mut check = Command::new(crate::server::server_binary());
         let mut check = check.arg("check").arg("--data-dir").arg(server.data()).spawn().unwrap();
         eventually("a copy", async || (copies(&server) == 1).then_some(())).await;
         tokio::time::sleep(Duration::from_millis(100)).await;

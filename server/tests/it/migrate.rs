@@ -17,11 +17,11 @@ use crate::{
     engine::{DAMAGE, REPAIR, run_sql},
     live::Live,
     receiver::{Receiver, Reply},
-    server::{BINARY, Server, eventually, payment_of, text_of},
+    server::{Server, eventually, payment_of, server_binary, text_of},
 };
 
 fn command(from: &str, to: &str) -> Command {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(["migrate", "--json", "--from", from, "--to", to]);
     command
 }
@@ -189,7 +189,7 @@ async fn a_store_in_use_a_filled_target_or_a_damaged_source_is_refused() {
     assert!(damaged.contains("the source is damaged: ") && damaged.contains("check"), "{damaged}");
     run_sql(&database, REPAIR);
     // The same works through the environment. The target remembers that the migration was begun.
-    let mut by_environment = Command::new(BINARY);
+    let mut by_environment = Command::new(server_binary());
     by_environment.arg("migrate").env("PAYMENTS_FROM", &database).env("PAYMENTS_TO", text(&empty));
     let output = by_environment.output().unwrap();
     let said = String::from_utf8(output.stdout.clone()).unwrap();
@@ -290,7 +290,7 @@ async fn a_migration_killed_at_any_moment_continues_and_ends_with_the_same_recor
 fn cut_off(relay: &Relay, requests: usize, from: &str, to: &str) {
     killed_after(relay, requests / 2, from, to);
     let check = if to.starts_with('/') { "--data-dir" } else { "--database-url" };
-    let said = text_of(&Command::new(BINARY).args(["check", check, to]).output().unwrap());
+    let said = text_of(&Command::new(server_binary()).args(["check", check, to]).output().unwrap());
     // The few records that come before the payments are always the same.
     assert!(said.contains("holds only a part") && !said.contains(" 0 records"), "{said}");
 }
@@ -299,7 +299,7 @@ fn cut_off(relay: &Relay, requests: usize, from: &str, to: &str) {
 fn refused_by_all(store: [&str; 2], from: &str) {
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     for arguments in [&["check"][..], &["export", "payments"], &["keys", "list"], &serve] {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(arguments).args(store);
         let said = refused(command);
         let is_told = said.contains("holds only a part of ") && said.contains("run payments-server migrate again");

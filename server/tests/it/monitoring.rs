@@ -38,7 +38,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 
 /// Runs promtool in the folder of the rules.
 fn promtool(arguments: &[&str]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("monitoring");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring");
     let output = Command::new("promtool").args(arguments).current_dir(folder).output();
     let output = output.expect("promtool is needed; ./test fetches it");
     assert!(output.status.success(), "{}", text_of(&output));

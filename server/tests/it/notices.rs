@@ -10,7 +10,7 @@ use crate::{
     engine::Engine,
     live::Live,
     receiver::{Receiver, Reply},
-    server::{BINARY, eventually, text_of},
+    server::{eventually, server_binary, text_of},
 };
 
 const SECRET: &str = "whsec_of_the_platform";
@@ -112,7 +112,7 @@ fn a_webhook_for_notices_needs_its_secret_which_is_in_no_argument() {
         (["--notices-webhook", "https://ops.example/notices"], "need each other"),
         (["--notices-secret", "hush"], "put the key in PAYMENTS_NOTICES_SECRET"),
     ] {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
         let output = command.args(arguments).output().unwrap();
         let said = text_of(&output);

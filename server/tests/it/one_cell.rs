@@ -12,7 +12,7 @@ use test_support::cluster::Cluster;
 
 use crate::{
     receiver::{Receiver, Reply},
-    server::{BINARY, Server, eventually, payment_of, text_of},
+    server::{Server, eventually, payment_of, server_binary, text_of},
 };
 
 /// Statements that concern no cell: settings, the barrier, the clock, and the role's privileges.
@@ -65,7 +65,8 @@ async fn every_transaction_of_a_payments_life_names_one_cell() {
     let database = cluster.new_database();
     let mut merchants = Vec::new();
     let run = |arguments: &[&str]| {
-        let output = Command::new(BINARY).args(arguments).args(["--database-url", &database]).output().unwrap();
+        let output =
+            Command::new(server_binary()).args(arguments).args(["--database-url", &database]).output().unwrap();
         assert!(output.status.success(), "{}", text_of(&output));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };

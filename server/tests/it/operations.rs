@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     receiver::Receiver,
-    server::{BINARY, SANDBOX_KEY, Server, eventually, metric, payment_of, text_of},
+    server::{SANDBOX_KEY, Server, eventually, metric, payment_of, server_binary, text_of},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +128,7 @@ async fn the_log_has_request_ids_and_no_secrets_or_personal_data() {
 #[tokio::test(flavor = "multi_thread")]
 async fn health_succeeds_while_the_server_is_ready_and_says_why_it_fails() {
     let mut server = Server::start();
-    let health = |address: &str| Command::new(BINARY).args(["health", "--listen", address]).output().unwrap();
+    let health = |address: &str| Command::new(server_binary()).args(["health", "--listen", address]).output().unwrap();
     let address = server.address().to_owned();
     let port = address.rsplit(':').next().unwrap();
     for listen in [&*address, &format!("0.0.0.0:{port}")] {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     live::Live,
-    server::{BINARY, Server, payment_of},
+    server::{Server, payment_of, server_binary},
 };
 
 /// Creates a payment with one more field. Returns the status and the response.
@@ -115,8 +115,11 @@ async fn text_of_a_gateway_or_an_operator_adds_no_line_and_moves_no_cursor() {
 #[test]
 fn an_error_quotes_its_input_with_control_characters_escaped() {
     let hostile = "dir\u{1b}[2J\n\u{202e}name";
-    let output =
-        Command::new(BINARY).args(["keys", "list", "--data-dir", hostile]).stdin(Stdio::null()).output().unwrap();
+    let output = Command::new(server_binary())
+        .args(["keys", "list", "--data-dir", hostile])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains(r"dir\u{1b}[2J\n\u{202e}name") && said.lines().count() == 1, "{said:?}");
 }
@@ -132,7 +135,7 @@ async fn an_export_to_a_terminal_has_no_control_characters() {
         assert!(file.contains('\u{202e}'), "{file:?}");
         // `script` runs a command in a terminal.
         let data = server.data();
-        let line = format!("{BINARY} {} --data-dir {}", arguments.join(" "), data.display());
+        let line = format!("{} {} --data-dir {}", server_binary(), arguments.join(" "), data.display());
         let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         assert!(shown.contains("202e") && shown.contains("tea"), "{shown:?}");

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     engine::Engine,
     receiver::{Receiver, Reply},
-    server::{BINARY, Server, eventually, text_of},
+    server::{Server, eventually, server_binary, text_of},
 };
 
 fn client(server: &Server, key: &str) -> Client {
@@ -210,7 +210,7 @@ fn the_command_asks_before_it_empties_the_sandbox() {
     let server = Server::start();
     let url = format!("http://{}", server.address());
     let reset = |said: &str, arguments: &[&str]| {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(["reset", "--api", &url]).args(arguments).env_remove("PAYMENTS_API_KEY");
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         process.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();

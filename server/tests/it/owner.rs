@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::server::{BINARY, SANDBOX_KEY, eventually, files_under, launch, payment_of, text_of, try_launch};
+use crate::server::{SANDBOX_KEY, eventually, files_under, launch, payment_of, server_binary, text_of, try_launch};
 
 /// The id of the service's user, which has no name.
 const SERVICE: u32 = 65_532;
@@ -22,7 +22,7 @@ fn place() -> (tempfile::TempDir, PathBuf) {
     let program = directory.path().join("payments-server");
     // Another process copies it: a program that this process has open for writing cannot be run, and a thread that starts a
     // child would pass the open file on.
-    assert!(Command::new("cp").args([BINARY.as_ref(), &*program]).status().unwrap().success());
+    assert!(Command::new("cp").args([server_binary().as_ref(), &*program]).status().unwrap().success());
     let data = directory.path().join("data");
     fs::create_dir(&data).unwrap();
     chown(&data, Some(SERVICE), Some(SERVICE)).unwrap();

@@ -11,10 +11,10 @@ use std::{
 use reqwest::{Client, StatusCode};
 use serde_json::json;
 
-use crate::server::{BINARY, Server, eventually, payment_of, text_of, write_settings};
+use crate::server::{Server, eventually, payment_of, server_binary, text_of, write_settings};
 
 fn packaged(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../packaging").join(name)
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn within(root: &Path) -> Command {
 async fn the_containers_files_are_all_that_a_server_needs() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");
-    let filled = Command::new(packaged("root")).arg(BINARY).arg(&root).output().unwrap();
+    let filled = Command::new(packaged("root")).arg(server_binary()).arg(&root).output().unwrap();
     assert!(filled.status.success(), "{}", text_of(&filled));
     // Other users may enter the folders above it.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -96,7 +96,8 @@ fn quiet(program: &str, arguments: &[&Path]) -> String {
 async fn the_debian_package_has_a_server_with_its_manual_and_completions() {
     let directory = tempfile::tempdir().unwrap();
     let (made, root) = (directory.path().join("made"), directory.path().join("root"));
-    let packed = Command::new(packaged("deb")).arg(BINARY).arg(&made).env("DPKG_DEB_COMPRESSOR_TYPE", "none").output();
+    let packed =
+        Command::new(packaged("deb")).arg(server_binary()).arg(&made).env("DPKG_DEB_COMPRESSOR_TYPE", "none").output();
     let packed = packed.unwrap();
     assert!(packed.status.success(), "{}", text_of(&packed));
     let architecture = quiet("dpkg", &["--print-architecture".as_ref()]);

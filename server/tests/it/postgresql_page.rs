@@ -23,7 +23,7 @@ use crate::{
     engine::{inconsistencies, run_sql},
     nodes::Nodes,
     readme::blocks::{blocks, commands},
-    server::{BINARY, SANDBOX_KEY, payment_of, text_of},
+    server::{SANDBOX_KEY, payment_of, server_binary, text_of},
 };
 
 /// The text by which blocks that are not run are recognised, each with the reason.
@@ -77,7 +77,7 @@ impl Operator {
             fs::write(&program, format!("#!/bin/sh\nset -eu\n{set}\n{text}\n")).unwrap();
             fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        symlink(BINARY, directory.path().join("payments-server")).unwrap();
+        symlink(server_binary(), directory.path().join("payments-server")).unwrap();
         for file in ["owner.pw", "serve.pw", "read.pw"] {
             fs::write(directory.path().join(file), "...\n").unwrap();
         }

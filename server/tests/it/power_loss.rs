@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     receiver::Receiver,
-    server::{BINARY, SANDBOX_KEY, Server, launch, payment_of},
+    server::{SANDBOX_KEY, Server, launch, payment_of, server_binary},
 };
 
 const CALLS: &str = "trace=openat,lseek,write,pwrite64,writev,sendto,sendmsg,ftruncate,fallocate,mkdir,mkdirat,rename,\
@@ -78,7 +78,7 @@ struct Traced {
 impl Traced {
     fn start(directory: &Path, trace: &Path) -> Self {
         let mut command = Command::new("strace");
-        command.args(["-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", CALLS, "-o"]).arg(trace).arg(BINARY);
+        command.args(["-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", CALLS, "-o"]).arg(trace).arg(server_binary());
         let (strace, url) = launch(command, directory, "127.0.0.1:0", &[]);
         let children = format!("/proc/{0}/task/{0}/children", strace.id());
         let server = fs::read_to_string(children).unwrap().trim().to_owned();

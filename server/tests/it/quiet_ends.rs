@@ -11,12 +11,12 @@ use std::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::server::{BINARY, SANDBOX_KEY, Server, payment_of};
+use crate::server::{SANDBOX_KEY, Server, payment_of, server_binary};
 
 /// Runs a shell command in which `$P` is the program. Returns whether it succeeded, its output and its errors.
 fn shell(server: &Server, line: &str) -> (bool, String, String) {
     let mut command = Command::new("bash");
-    command.args(["-c", &format!("set -o pipefail; {line}")]).env("P", BINARY);
+    command.args(["-c", &format!("set -o pipefail; {line}")]).env("P", server_binary());
     command.env("PAYMENTS_DATA_DIR", server.data()).env("PAYMENTS_API_URL", &server.url);
     let output = command.env("PAYMENTS_API_KEY", SANDBOX_KEY).stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::server::{BINARY, Server, copy, eventually, payment_of};
+use crate::server::{Server, copy, eventually, payment_of, server_binary};
 
 const REPORT: &str = "did not shut down cleanly";
 
@@ -85,7 +85,7 @@ async fn repeated_kills_during_recovery_lose_nothing() {
             // From here on recovery rebuilds the engine.
             fs::write(server.data().join("sled").join("db"), b"noise").unwrap();
         }
-        let mut starting = Command::new(BINARY);
+        let mut starting = Command::new(server_binary());
         starting.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(server.data());
         let mut starting = starting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Kill times range from before the first file is opened to after the server is ready.

@@ -211,7 +211,7 @@ async fn record() -> String {
 async fn the_references_examples_are_the_servers_answers() {
     let recorded = record().await;
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
-        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples.json"), &recorded).unwrap();
+        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples.json"), &recorded).unwrap();
         return;
     }
     let (recorded, committed): (Value, Value) =

@@ -8,14 +8,14 @@ use test_support::cluster::Cluster;
 
 use crate::{
     engine::run_sql,
-    server::{BINARY, Server, eventually, payment_of, text_of},
+    server::{Server, eventually, payment_of, server_binary, text_of},
 };
 
 /// Creates a database with tables, and a role that may do everything with their rows. Returns their URL.
 fn database_of(role: &str) -> (String, String) {
     let database = Cluster::shared().new_database();
     let create = ["workspaces", "create", "--name", "Shop", "--database-url", &database];
-    assert!(Command::new(BINARY).args(create).output().unwrap().status.success());
+    assert!(Command::new(server_binary()).args(create).output().unwrap().status.success());
     run_sql(&database, &format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA payments TO {role}"));
     run_sql(&database, &format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA payments TO {role}"));
     let of_role = database.replace("postgres@", &format!("{role}@"));
@@ -76,7 +76,7 @@ fn the_start_and_the_doctor_name_every_missing_privilege() {
     let (database, of_role) = database_of("clerk");
     let run = |command: &str| {
         let arguments = [command, "--listen", "127.0.0.1:0", "--database-url", &of_role];
-        text_of(&Command::new(BINARY).args(arguments).output().unwrap())
+        text_of(&Command::new(server_binary()).args(arguments).output().unwrap())
     };
     let of_store = |said: &str| said.lines().find(|line| line.contains(" store ")).unwrap().to_owned();
     let sound = of_store(&run("doctor"));

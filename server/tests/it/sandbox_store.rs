@@ -22,7 +22,7 @@ use crate::{
     lost_files::{create_long, entries_end, files},
     receiver::{Receiver, Reply},
     routes::{Route, routes},
-    server::{BINARY, SANDBOX_KEY, Server, eventually, metric, payment_of, text_of},
+    server::{SANDBOX_KEY, Server, eventually, metric, payment_of, server_binary, text_of},
 };
 
 const PUBLIC: [&str; 4] = ["--base-url", "https://pay.example", "--sandbox", "--allow-local-targets"];
@@ -316,7 +316,7 @@ fn a_public_sandbox_beside_a_database_needs_a_directory() {
         ("serve", &["--sandbox-dir", "/proc/nothing"], "cannot open the sandbox in /proc/nothing (--sandbox-dir): "),
     ] {
         let arguments = [command, "--listen", "127.0.0.1:0", "--database-url", &database, "--sandbox"];
-        let output = Command::new(BINARY).args(arguments).args(&PUBLIC[..2]).args(directory).output().unwrap();
+        let output = Command::new(server_binary()).args(arguments).args(&PUBLIC[..2]).args(directory).output().unwrap();
         let said = text_of(&output);
         let named = said.lines().any(|line| line.contains(says) && line.contains("--sandbox-dir"));
         assert!(output.status.code() == Some(1) && named, "{command}: {said}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_support::small_disk::SmallDisk;
 
-use crate::server::{BINARY, Server, eventually, payment_of, text_of};
+use crate::server::{Server, eventually, payment_of, server_binary, text_of};
 
 /// A directory for backups.
 struct Backups(TempDir);
@@ -59,7 +59,7 @@ fn end_of(backup: &Path) -> u64 {
 }
 
 fn restore(backup: &Path, more: &[&str], to: &Path) -> Output {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.arg("restore").arg(backup).args(more).arg("--data-dir").arg(to).output().unwrap()
 }
 

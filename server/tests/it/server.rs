@@ -20,9 +20,10 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub(crate) use test_support::server_binary;
+
 use crate::engine::{Engine, inconsistencies};
 
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_payments-server");
 pub(crate) const SANDBOX_KEY: &str = "sk_test_demo";
 const DATABASE: &str = "--database-url";
 
@@ -55,7 +56,7 @@ impl Server {
 
     /// Starts a server on the store in the directory's `data`. On failure, returns the directory and the log.
     pub(crate) fn try_start_on(directory: TempDir) -> Result<Self, (TempDir, String)> {
-        match try_launch(Command::new(BINARY), directory.path(), "127.0.0.1:0", &[]) {
+        match try_launch(Command::new(server_binary()), directory.path(), "127.0.0.1:0", &[]) {
             Ok((process, url)) => Ok(Self { process, directory, url, arguments: Vec::new() }),
             Err(log) => Err((directory, log)),
         }
@@ -72,7 +73,7 @@ impl Server {
         server.kill();
         let address = server.address().to_owned();
         let mut command = Command::new("bash");
-        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), BINARY]);
+        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""), server_binary()]);
         server.arguments = arguments.iter().map(ToString::to_string).collect();
         (server.process, server.url) = launch(command, server.directory.path(), &address, &server.arguments);
         server
@@ -85,7 +86,7 @@ impl Server {
         fs::remove_file(server.directory.path().join("server.log")).unwrap();
         let address = server.address().to_owned();
         server.arguments = arguments.iter().map(ToString::to_string).collect();
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.env("PAYMENTS_LOG", level);
         (server.process, server.url) = launch(command, server.directory.path(), &address, &server.arguments);
         server
@@ -167,7 +168,7 @@ impl Server {
 
     /// Runs a command on this server's store.
     pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(arguments);
         match self.database() {
             Some(url) => command.args([DATABASE, url]),
@@ -230,7 +231,7 @@ impl Drop for Server {
 fn spawn(directory: &Path, address: &str, arguments: &[String]) -> (Child, String) {
     let begun = Instant::now();
     loop {
-        match try_launch(Command::new(BINARY), directory, address, arguments) {
+        match try_launch(Command::new(server_binary()), directory, address, arguments) {
             Ok(launched) => return launched,
             // Another test may have taken the port while this server did not run.
             Err(log) if log.contains("(os error 98)") && begun.elapsed() < Duration::from_secs(20) => {

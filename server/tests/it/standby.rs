@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     engine::run_sql,
     nodes::Nodes,
-    server::{BINARY, Server, eventually, payment_of, text_of},
+    server::{Server, eventually, payment_of, server_binary, text_of},
 };
 
 /// Two servers: `one` starts as the primary, and `two` as its standby. Each commit waits for `two`.
@@ -83,8 +83,11 @@ async fn check_and_export_read_a_standby_as_its_primary() {
     eventually("the standby to replay all", async || (run_sql(&pair.url_of("two"), &replayed) == "t").then_some(()))
         .await;
     let run = |name: &str, arguments: &[&str]| {
-        let output =
-            Command::new(BINARY).args(arguments).args(["--database-url", &pair.url_of(name)]).output().unwrap();
+        let output = Command::new(server_binary())
+            .args(arguments)
+            .args(["--database-url", &pair.url_of(name)])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{arguments:?} on {name}: {}", String::from_utf8_lossy(&output.stderr));
         text_of(&output)
     };

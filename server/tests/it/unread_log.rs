@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::server::{BINARY, SANDBOX_KEY, eventually, metric, payment_of, text_of};
+use crate::server::{SANDBOX_KEY, eventually, metric, payment_of, server_binary, text_of};
 
 /// The capacity of a pipe.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -29,7 +29,7 @@ impl Drop for Running {
 /// A server on an address that was free a moment ago, and its URL.
 fn serve(directory: &Path, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>, more: &[&str]) -> (Running, String) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(directory.join("data")).args(more);
     command.env("PAYMENTS_LOG", "debug").env("PAYMENTS_KEYLESS_RATE_LIMIT", "0").env("PAYMENTS_RATE_LIMIT", "0");
     (Running(command.stdout(stdout).stderr(stderr).spawn().unwrap()), format!("http://{address}"))
@@ -150,7 +150,7 @@ async fn a_server_serves_even_if_its_output_is_full_closed_or_unread() {
 fn a_command_whose_messages_cannot_be_written_does_its_work() {
     let directory = TempDir::new().unwrap();
     let command = |stderr: File| {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(["workspaces", "create", "--name", "Rahim", "--data-dir"]).arg(directory.path().join("data"));
         command.stderr(stderr).output().unwrap()
     };

@@ -8,7 +8,7 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::server::{BINARY, Server, payment_of, text_of, write_settings};
+use crate::server::{Server, payment_of, server_binary, text_of, write_settings};
 
 /// Runs a command in an empty directory.
 fn run(variables: &[(&str, &str)], arguments: &[&str]) -> (TempDir, Output) {
@@ -20,7 +20,7 @@ fn run(variables: &[(&str, &str)], arguments: &[&str]) -> (TempDir, Output) {
 fn run_in(directory: &TempDir, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     // Limit the time: a server that wrongly starts would run forever.
     let mut command = Command::new("timeout");
-    command.env_clear().envs(variables.iter().copied()).args(["20", BINARY]).args(arguments);
+    command.env_clear().envs(variables.iter().copied()).args(["20", server_binary()]).args(arguments);
     command.current_dir(directory).output().unwrap()
 }
 

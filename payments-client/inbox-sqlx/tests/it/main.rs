@@ -7,15 +7,10 @@ mod suite;
 mod postgres;
 mod sqlite;
 
-use std::path::PathBuf;
-
 use payments_client::{Client, CreatePayment, Money, PaymentId, testing::TestServer};
 
-/// A server whose binary is in the parent of the test binary's directory.
 async fn server() -> TestServer {
-    let path: PathBuf = std::env::current_exe().unwrap().parent().unwrap().with_file_name("payments-server");
-    assert!(path.exists(), "build the server first: cargo build -p payments-server");
-    TestServer::start_program(path).await.unwrap()
+    TestServer::start_program(test_support::server_binary()).await.unwrap()
 }
 
 /// Creates payments, one event each.

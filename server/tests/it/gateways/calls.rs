@@ -21,7 +21,7 @@ use super::live;
 use crate::{
     live::Live,
     receiver::Receiver,
-    server::{BINARY, assert_nowhere},
+    server::{assert_nowhere, server_binary},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn gateway_calls_ignore_environment_proxies_and_use_the_configured_one() {
     assert_eq!((receiver.received().len(), passed.load(Ordering::Relaxed)), (1, after_both), "webhooks bypass it");
     assert!(!live.server.log().contains("hush"));
 
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(server_binary());
     command.args(["serve", "--gateway-proxy", "hush", "--listen", "127.0.0.1:0"]);
     let output = command.arg("--data-dir").arg(live.server.directory.path().join("other")).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     engine::Engine,
     live::Live,
-    server::{BINARY, assert_nowhere, eventually, text_of},
+    server::{assert_nowhere, eventually, server_binary, text_of},
 };
 
 const HEADER: &str = "payout,amount,currency,kind,holder,institution,number,reference";
@@ -176,7 +176,7 @@ async fn a_schedule_requests_a_payout_when_its_day_begins_and_the_policy_approve
 fn the_key_for_numbers_is_long_and_in_no_argument() {
     let directory = tempfile::tempdir().unwrap();
     let run = |variable: Option<&str>, arguments: &[&str]| {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(arguments).arg("--data-dir").arg(directory.path().join("data"));
         text_of(&command.envs(variable.map(|key| ("PAYMENTS_PAYOUT_KEY", key))).output().unwrap())
     };

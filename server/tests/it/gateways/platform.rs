@@ -12,7 +12,7 @@ use crate::{
     clock_back::Clock,
     engine::Engine,
     live::Live,
-    server::{BINARY, text_of},
+    server::{server_binary, text_of},
 };
 
 pub(super) const KEY: &str = "a key of the platform for numbers of accounts";
@@ -47,7 +47,7 @@ impl Platform {
     }
 
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.arg("payouts").args(arguments).env("PAYMENTS_PAYOUT_KEY", KEY).envs(self.clock.variables());
         match self.live.server.database() {
             Some(url) => command.args(["--database-url", url]),

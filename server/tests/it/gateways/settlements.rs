@@ -12,7 +12,7 @@ use super::{ENGINES, live};
 use crate::{
     engine::Engine,
     live::Live,
-    server::{BINARY, Server, text_of},
+    server::{Server, server_binary, text_of},
 };
 
 /// Writes a plain statement. Returns its path.
@@ -153,7 +153,7 @@ async fn an_import_that_is_killed_between_two_batches_is_run_again() {
         let mut rows: Vec<String> = (0..6_000).map(|nth| row(&format!("x{nth}"), "TX9", "1", "0", "1")).collect();
         rows.push(row("last", &id, "100", "0", "100"));
         let file = statement(&live.server, "long.csv", &rows);
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.args(import(&file)).stdout(Stdio::piped()).stderr(Stdio::null());
         match live.server.database() {
             Some(url) => command.args(["--database-url", url]),

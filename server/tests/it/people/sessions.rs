@@ -120,7 +120,7 @@ async fn over_https_the_cookies_are_bound_to_the_host() {
         people.arguments.iter().map(|it| it.replace(&people.provider.url(), "http://127.0.0.1:9")).collect();
     let said = asked(&wrong);
     assert!(said.contains("people cannot sign in at http://127.0.0.1:9: "), "{said}");
-    let refused = std::process::Command::new(crate::server::BINARY)
+    let refused = std::process::Command::new(crate::server::server_binary())
         .args(["doctor", "--base-url", "http://pay.example", "--oidc-issuer", &people.provider.url()])
         .args(["--oidc-client-id", "a", "--oidc-client-secret-file", "/dev/null", "--oidc-roles", "a=viewer"])
         .output()

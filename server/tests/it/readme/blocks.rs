@@ -28,7 +28,7 @@ pub(super) fn is_not_typed(command: &str) -> bool {
 
 /// The project's root.
 pub(super) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
 /// The text of a project file.

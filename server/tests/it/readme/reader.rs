@@ -18,7 +18,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::blocks::is_not_typed;
-use crate::server::{BINARY, text_of};
+use crate::server::{server_binary, text_of};
 use test_support::cluster::Cluster;
 
 /// A reader who types the commands that a README prints.
@@ -53,7 +53,7 @@ impl Drop for Running {
 impl Reader {
     pub(crate) fn new() -> Self {
         let (directory, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        symlink(BINARY, programs.path().join("payments-server")).unwrap();
+        symlink(server_binary(), programs.path().join("payments-server")).unwrap();
         for (name, script) in [("sudo", "shift 2\nexec \"$@\""), ("chown", "exit")] {
             let program = programs.path().join(name);
             fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -139,7 +139,7 @@ impl Reader {
             _ if is_not_typed(bare) => String::new(),
             _ if bare.starts_with("cargo run -p ") => {
                 let name = bare.split(' ').skip_while(|word| *word != "--bin").nth(1).unwrap();
-                let program = Path::new(BINARY).with_file_name(name);
+                let program = Path::new(server_binary()).with_file_name(name);
                 assert!(program.exists(), "build {name} first: cargo build --workspace");
                 self.others.push(self.start(&format!("exec {}", program.display()), "http://"));
                 String::new()

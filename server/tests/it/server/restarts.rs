@@ -7,7 +7,7 @@ use std::{
 
 use test_support::cluster::Cluster;
 
-use super::{BINARY, DATABASE, Server, launch, spawn};
+use super::{DATABASE, Server, launch, server_binary, spawn};
 use crate::{
     engine::{END_LEASES, run_sql},
     migrate::moved,
@@ -76,7 +76,7 @@ impl Server {
     pub(crate) fn restart_in(&mut self, variables: &[(&str, &str)]) {
         self.kill();
         let address = self.address().to_owned();
-        let mut command = Command::new(BINARY);
+        let mut command = Command::new(server_binary());
         command.envs(variables.iter().copied());
         (self.process, self.url) = launch(command, self.directory.path(), &address, &self.arguments);
     }
