@@ -276,7 +276,7 @@ impl Story {
             if self.begun.elapsed() > LONG && begun.elapsed() > LONG {
                 self.restart();
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
