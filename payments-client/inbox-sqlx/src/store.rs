@@ -3,11 +3,11 @@
 use std::ops::{Deref, DerefMut};
 
 use payments_client::inbox::{BoxError, InboxId, Row, Store};
+use sqlx::{Database, TransactionManager, pool::PoolConnection, query, query_as, query_scalar};
 #[cfg(feature = "postgres")]
 use sqlx::{PgConnection, PgPool, Postgres};
 #[cfg(feature = "sqlite")]
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
-use sqlx::{Transaction, query, query_as, query_scalar};
 
 /// The version of the tables.
 const VERSION: i64 = 1;
@@ -36,7 +36,7 @@ const BROKEN: &str = "the transaction has lost the inbox's cursor: the handler e
                       each SQL error";
 
 macro_rules! store {
-    ($(#[$meta:meta])* $name:ident, $tx:ident, $pool:ty, $database:ident, $connection:ty, $lock:literal, $begin:literal, $reopen:literal) => {
+    ($(#[$meta:meta])* $name:ident, $tx:ident, $pool:ty, $database:ident, $connection:ty, $lock:literal, $begin:literal) => {
         $(#[$meta])*
         #[derive(Debug, Clone)]
         pub struct $name {
@@ -50,37 +50,54 @@ macro_rules! store {
                 Self { pool }
             }
 
-            /// Begins in a task of its own: if sqlx's `begin_with` is dropped halfway, a connection of the pool keeps its
-            /// transaction, and SQLite its lock.
-            async fn begin_tx(&self) -> Result<Transaction<'static, $database>, BoxError> {
-                let pool = self.pool.clone();
-                Ok(tokio::spawn(async move { pool.begin_with($begin).await }).await??)
-            }
-
-            /// Rolls back, even if nothing is left to roll back: a handler's statement, or SQLite itself on a full disk, may
-            /// have ended the transaction. sqlx would count it as open as long as its connection lives, and refuse to begin
-            /// another one on it.
-            async fn end(mut tx: $tx) -> Result<(), BoxError> {
-                let _ = query($reopen).execute(&mut *tx.0).await;
-                Ok(tx.0.rollback().await?)
+            async fn begin_tx(&self) -> Result<$tx, BoxError> {
+                let mut tx = $tx { connection: self.pool.acquire().await?, is_open: true };
+                <$database as Database>::TransactionManager::begin(&mut tx.connection, Some($begin.into())).await?;
+                Ok(tx)
             }
         }
 
         /// A transaction of the shop's database. Run each statement of a handler on `&mut **tx`. Only the inbox ends it.
         #[derive(Debug)]
-        pub struct $tx(Transaction<'static, $database>);
+        pub struct $tx {
+            connection: PoolConnection<$database>,
+            is_open: bool,
+        }
+
+        impl $tx {
+            async fn commit(mut self) -> Result<(), BoxError> {
+                <$database as Database>::TransactionManager::commit(&mut self.connection).await?;
+                self.is_open = false;
+                Ok(())
+            }
+
+            /// Rolls back. If that fails, a statement has ended the transaction or the connection is lost.
+            async fn roll_back(mut self) {
+                self.is_open = <$database as Database>::TransactionManager::rollback(&mut self.connection).await.is_err();
+            }
+        }
+
+        /// Closes the connection, unless its transaction has ended. A handler, or SQLite on a full disk, may have ended it
+        /// without sqlx, which would begin no other one on this connection.
+        impl Drop for $tx {
+            fn drop(&mut self) {
+                if self.is_open {
+                    self.connection.close_on_drop();
+                }
+            }
+        }
 
         impl Deref for $tx {
             type Target = $connection;
 
             fn deref(&self) -> &$connection {
-                &self.0
+                &self.connection
             }
         }
 
         impl DerefMut for $tx {
             fn deref_mut(&mut self) -> &mut $connection {
-                &mut self.0
+                &mut self.connection
             }
         }
 
@@ -124,9 +141,9 @@ macro_rules! store {
                 let set = query(MOVE).bind(&inbox.name).bind(inbox.workspace.as_str()).bind(inbox.environment.as_str());
                 let moved = set.bind(from).bind(to).execute(&mut *tx).await?.rows_affected();
                 if moved == 1 {
-                    return Ok(Some($tx(tx)));
+                    return Ok(Some(tx));
                 }
-                tx.rollback().await?;
+                tx.roll_back().await;
                 Ok(None)
             }
 
@@ -134,17 +151,15 @@ macro_rules! store {
                 let read = query_scalar(READ_CURSOR).bind(&inbox.name).bind(inbox.workspace.as_str());
                 let cursor = read.bind(inbox.environment.as_str()).fetch_optional(&mut *tx).await;
                 match cursor {
-                    Ok(cursor) if cursor.as_deref() == Some(to) => Ok(tx.0.commit().await?),
+                    Ok(cursor) if cursor.as_deref() == Some(to) => tx.commit().await,
                     Err(error) if !is_in_failed_transaction(&error) => Err(error.into()),
-                    Ok::<Option<String>, _>(_) | Err(_) => {
-                        Self::end(tx).await?;
-                        Err(BROKEN.into())
-                    }
+                    Ok::<Option<String>, _>(_) | Err(_) => Err(BROKEN.into()),
                 }
             }
 
             async fn roll_back(&self, tx: Self::Tx) -> Result<(), BoxError> {
-                Self::end(tx).await
+                tx.roll_back().await;
+                Ok(())
             }
 
             async fn fail(&self, inbox: &InboxId, cursor: &str, error: &str) -> Result<(), BoxError> {
@@ -165,8 +180,7 @@ store!(
     Sqlite,
     SqliteConnection,
     "SELECT 1",
-    "BEGIN IMMEDIATE",
-    "BEGIN"
+    "BEGIN IMMEDIATE"
 );
 
 #[cfg(feature = "postgres")]
@@ -178,8 +192,7 @@ store!(
     Postgres,
     PgConnection,
     "SELECT pg_advisory_xact_lock(7377829471802)",
-    "BEGIN",
-    "SELECT 1"
+    "BEGIN"
 );
 
 /// Whether PostgreSQL refused a statement because an earlier one of its transaction had failed.

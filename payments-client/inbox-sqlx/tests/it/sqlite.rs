@@ -34,3 +34,22 @@ impl Shop {
 }
 
 suite!(SqliteStore, SqliteTx, Shop);
+
+/// SQLite ends a transaction itself, for example if the disk is full.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_inbox_goes_on_after_sqlite_ended_its_transactions() {
+    let (server, shop) = (server().await, Shop::new().await);
+    create(server.client(), 1).await;
+    let inbox = inbox(server.client(), &shop);
+    inbox.lag().await.unwrap();
+    let full =
+        "CREATE TRIGGER full BEFORE UPDATE OF cursor ON payments_inbox BEGIN SELECT RAISE(ROLLBACK, 'full'); END";
+    query(full).execute(&shop.pool).await.unwrap();
+    // More often than a pool has connections.
+    for _ in 0..12 {
+        let error = inbox.run_once(note).await.unwrap_err();
+        assert!(error.to_string().contains("full"), "{error}");
+    }
+    query("DROP TRIGGER full").execute(&shop.pool).await.unwrap();
+    assert_eq!(inbox.run_once(note).await.unwrap(), 1);
+}
