@@ -202,8 +202,8 @@ mod tests {
         }
     }
 
-    /// Reports in progress: for each server, the store's answer and the number of requests that wait.
-    type UnderWay = Vec<Option<(SharedWindow, u32)>>;
+    /// Reports in progress: for each server, when it asked, and the store's answer.
+    type UnderWay = Vec<Option<(Instant, SharedWindow)>>;
 
     proptest! {
         #[test]
@@ -220,10 +220,9 @@ mod tests {
             for (server, millis, is_slow) in requests {
                 now += Duration::from_millis(if millis < 1_900 { millis / 10 } else { millis });
                 let windows = &mut servers[server];
-                // The answer to an earlier report comes now.
-                if let Some((counted, waiting)) = under_way[server].take() {
-                    let age = now - (zero + Duration::from_millis(counted.id.0.unsigned_abs()));
-                    windows.settle(&0_u8, SharedWindow { age, ..counted }, waiting, now);
+                // The answer to an earlier report comes now, or came as late as the reporter waits for it.
+                if let Some((asked, counted)) = under_way[server].take() {
+                    windows.settle(&0_u8, counted, 0, now.min(asked + PATIENCE));
                 }
                 let taken = match windows.take_share(&0, now, share) {
                     Some((taken, is_due)) => {
@@ -231,7 +230,7 @@ mod tests {
                             let report = windows.report(&0, "0".into(), 0, now);
                             let counted = counts.count(&report, zero, now);
                             match is_slow {
-                                true => under_way[server] = Some((counted, 0)),
+                                true => under_way[server] = Some((now, counted)),
                                 false => drop(windows.settle(&0, counted, 0, now)),
                             }
                         }
@@ -243,8 +242,9 @@ mod tests {
                         windows.settle(&0, counted, 1, now)[0]
                     }
                 };
-                let begun = now - (WINDOW - taken.left);
-                let within = |at: &&Instant| **at >= begun && **at < begun + WINDOW;
+                // A server that got a late answer takes the window to begin as much later.
+                let begun = now - (WINDOW - taken.left) - PATIENCE;
+                let within = |at: &&Instant| **at >= begun;
                 let before = u32::try_from(admitted.iter().filter(within).count()).unwrap();
                 match taken.remaining {
                     Some(_) => admitted.push(now),
