@@ -180,13 +180,17 @@ mod tests {
 
     const SERVERS: usize = 3;
 
+    fn begin(zero: Instant, id: WindowId) -> Instant {
+        zero + Duration::from_millis(id.0.unsigned_abs())
+    }
+
     /// The count of one key, as a store has it.
     #[derive(Default)]
     struct Counts(Option<(Instant, u64)>);
 
     impl Counts {
         fn count(&mut self, report: &Report, zero: Instant, now: Instant) -> SharedWindow {
-            let named = report.window.map(|id| zero + Duration::from_millis(id.0.unsigned_abs()));
+            let named = report.window.map(|id| begin(zero, id));
             let begun = named.unwrap_or(now - report.age);
             let is_over = |begun: Instant| begun + WINDOW <= now;
             let (waiting, all) = (u64::from(report.waiting), u64::from(report.waiting + report.admitted));
@@ -242,8 +246,9 @@ mod tests {
                         windows.settle(&0, counted, 1, now)[0]
                     }
                 };
-                // A server that got a late answer takes the window to begin as much later.
-                let begun = now - (WINDOW - taken.left) - PATIENCE;
+                // After a late answer, a server takes the store's window to begin later than it did.
+                let shared = windows.running(0, now).0.shared.id;
+                let begun = shared.map_or(now - (WINDOW - taken.left), |id| begin(zero, id));
                 let within = |at: &&Instant| **at >= begun;
                 let before = u32::try_from(admitted.iter().filter(within).count()).unwrap();
                 match taken.remaining {
