@@ -15,7 +15,10 @@ import urllib.request
 import axe_playwright_python
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BINARIES = ROOT / "target" / "debug"
@@ -48,6 +51,15 @@ def call(url, body=None, method=None, key=None, **more):
             return answer.status, json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read() or b"null")
+
+
+def css(browser, selector):
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def wait(browser, condition, what):
+    # While the browser loads the next page, an element of the last one fails in several ways, not only as a stale one.
+    WebDriverWait(browser, 20, ignored_exceptions=[WebDriverException]).until(lambda _: condition(), what)
 
 
 def constant(file, name):
@@ -121,11 +133,11 @@ def shop(tmp_path_factory):
 class Browser(webdriver.Chrome):
     """Chromium with checks of a page."""
 
-    def axe(self):
-        """The accessibility violations that axe rates moderate or worse."""
+    def axe(self, within="html"):
+        """The accessibility violations that axe rates moderate or worse, in the elements that `within` selects."""
         self.execute_script(AXE)
-        script = "const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then(done)"
-        found = self.execute_async_script(script)["violations"]
+        script = "const [within, done] = arguments; axe.run(within, {resultTypes: ['violations']}).then(done)"
+        found = self.execute_async_script(script, within)["violations"]
         return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found
                 if one["impact"] in ("serious", "critical", "moderate")]
 

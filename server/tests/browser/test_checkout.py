@@ -3,20 +3,8 @@
 import time
 
 import pytest
-from conftest import SANDBOX_KEY, call
-from selenium.common.exceptions import StaleElementReferenceException
+from conftest import SANDBOX_KEY, call, css, wait
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
-
-
-def css(browser, selector):
-    return browser.find_element(By.CSS_SELECTOR, selector)
-
-
-def wait(browser, condition, what):
-    # An element may go stale between two calls, while the browser loads the next page.
-    ignored = [StaleElementReferenceException]
-    WebDriverWait(browser, 20, ignored_exceptions=ignored).until(lambda _: condition(), what)
 
 
 def text(browser):

@@ -5,9 +5,9 @@ import threading
 import time
 
 import pytest
-from conftest import SANDBOX_KEY, call, start
+from conftest import SANDBOX_KEY, call, css, start, wait
 from selenium.webdriver.common.by import By
-from test_checkout import check, css, text, wait
+from test_checkout import check, text
 
 LOGO = b'''<svg xmlns="http://www.w3.org/2000/svg" width="160" height="48" viewBox="0 0 160 48"><rect width="160" height="48"
 rx="8" fill="#7a1f3d"/><text x="80" y="32" font-size="24" font-family="sans-serif" fill="#fff" text-anchor="middle">Rahim</text></svg>'''

@@ -6,17 +6,11 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from conftest import SANDBOX_KEY, call
-from selenium.common.exceptions import StaleElementReferenceException
+from conftest import SANDBOX_KEY, call, css, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 HOSTILE = "\"><img src=x onerror=alert(1)><script>alert(1)</script>{{7*7}}"
-
-
-def css(browser, selector):
-    return browser.find_element(By.CSS_SELECTOR, selector)
 
 
 def press(browser, label):
@@ -26,12 +20,6 @@ def press(browser, label):
     # Not below a message at the foot of the window.
     browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", button)
     button.click()
-
-
-def wait(browser, condition, what):
-    # An element may go stale between two calls, while the browser loads the next page.
-    ignored = [StaleElementReferenceException]
-    WebDriverWait(browser, 20, ignored_exceptions=ignored).until(lambda _: condition(), what)
 
 
 def reads(browser, words):

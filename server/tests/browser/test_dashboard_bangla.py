@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from conftest import css, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from test_dashboard import HOSTILE, check, css, endpoint as receiver_of, press, reads, sign_in, wait
+from test_dashboard import HOSTILE, check, endpoint as receiver_of, press, reads, sign_in
 
 
 @pytest.fixture

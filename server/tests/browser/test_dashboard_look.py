@@ -1,9 +1,9 @@
 """What a new visitor, a phone and a restricted key see of the console."""
 
 import pytest
-from conftest import SANDBOX_KEY
+from conftest import SANDBOX_KEY, css, wait
 from selenium.webdriver.common.by import By
-from test_dashboard import check, css, reads, sign_in, wait
+from test_dashboard import check, reads, sign_in
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """The console's payouts and the statement of one."""
 
 import pytest
+from conftest import css, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from test_dashboard import HOSTILE, check, css, press, reads, sign_in, wait
+from test_dashboard import HOSTILE, check, press, reads, sign_in
 
 DESTINATION = {"currency": "BDT", "bankAccount": {"holder": HOSTILE, "bank": "010271234", "number": "1234567890123"}}
 

@@ -1,10 +1,10 @@
 """People who sign in to the console at a provider."""
 
 import pytest
-from conftest import Shop, call, constant, start
+from conftest import Shop, call, constant, css, start, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
-from test_dashboard import check, css, press, reads, wait
+from test_dashboard import check, press, reads
 from test_dashboard_bangla import english
 
 CUSTOMER = {"name": "Ayesha Begum", "email": "ayesha@example.com", "phone": "01712345678"}

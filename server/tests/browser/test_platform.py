@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from conftest import Shop, call, constant
+from conftest import Shop, call, constant, css, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
-from test_dashboard import check, css, press, reads, wait
+from test_dashboard import check, press, reads
 from test_dashboard_bangla import english
 from test_people import WORDS, be, provider, sign_in  # noqa: F401
 from test_support import Desk, failing  # noqa: F401

@@ -3,11 +3,10 @@
 import time
 
 import pytest
-from conftest import call
+from conftest import call, css, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from test_checkout import wait
-from test_dashboard import check, css, endpoint, reads, sign_in
+from test_dashboard import check, endpoint, reads, sign_in
 
 
 @pytest.fixture(scope="module")

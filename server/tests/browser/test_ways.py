@@ -6,10 +6,10 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from conftest import Shop, call, constant, start
+from conftest import Shop, call, constant, css, start, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from test_checkout import css, text, wait
+from test_checkout import text
 
 STORE = {
     "store_id": constant("sslcommerz/known.rs", "STORE_ID"),
