@@ -18,6 +18,7 @@ pub mod replay;
 mod secret;
 mod signer;
 mod standard;
+mod standard_headers;
 #[cfg(feature = "std")]
 pub mod testing;
 mod tolerance;
@@ -29,6 +30,7 @@ pub use failure::{Failure, HeaderFault};
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURES};
 pub use secret::{Secret, SecretError};
 pub use signer::{SignatureHeader, Signer};
-pub use standard::{StandardHeaders, StandardSignature};
+pub use standard::StandardSignature;
+pub use standard_headers::StandardHeaders;
 pub use tolerance::Tolerance;
 pub use verifier::{MAX_SECRETS, Verification, Verified, Verifier};

@@ -6,7 +6,7 @@ use crate::{
     Failure, Secret, SecretError, Tolerance,
     header::SignatureParts,
     mac::{Digest, Mac},
-    standard::StandardParts,
+    standard_headers::StandardParts,
 };
 
 /// The maximum number of secrets of a verifier. Each costs one HMAC per request.
