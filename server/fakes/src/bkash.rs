@@ -4,6 +4,7 @@
 //! [`APP_SECRET`], [`USERNAME`], [`PASSWORD`]. Wallets: [`WALLET`] pays, [`POOR_WALLET`] has no money, [`BLOCKED_WALLET`] is
 //! blocked. It accepts any OTP and PIN.
 
+mod amount;
 mod answers;
 mod clock;
 mod control;

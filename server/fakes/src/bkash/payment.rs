@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
+    amount::{decimal, has_two_decimals, minor},
     answers::{Refusal, refusal, text},
     clock,
     dialect::Dialect,
     known::{POOR_WALLET, WALLET},
-    refund::{Refund, has_two_decimals},
+    refund::{Refunded, Refunds},
 };
 use crate::{Answer, Entry, escaped, now, token};
 
@@ -39,7 +40,7 @@ pub(super) struct Payment {
     is_refused: bool,
     /// How often the money was taken.
     taken: u32,
-    pub(super) refunds: Vec<Refund>,
+    refunds: Refunds,
 }
 
 impl Payment {
@@ -99,7 +100,7 @@ impl Payment {
             is_used_up: false,
             is_refused: false,
             taken: 0,
-            refunds: Vec::new(),
+            refunds: Refunds::default(),
         })
     }
 
@@ -161,6 +162,23 @@ impl Payment {
         self.taken += 1;
     }
 
+    /// Sends money back. `is_short` says that the merchant has none.
+    pub(super) fn refund(&mut self, dialect: Dialect, body: &Value, is_short: bool) -> Result<Value, Refusal> {
+        let of = self.refunded();
+        self.refunds.refund(&of, dialect, body, is_short)
+    }
+
+    /// Reports the refunds: all of them in v2, the last one in v1.
+    pub(super) fn refund_status(&self, dialect: Dialect, body: &Value) -> Result<Value, Refusal> {
+        self.refunds.status(&self.refunded(), dialect, body)
+    }
+
+    fn refunded(&self) -> Refunded {
+        let Self { transaction, amount, amount_minor, taken_at, .. } = self;
+        let (transaction, amount) = (transaction.clone(), amount.clone());
+        Refunded { transaction, amount, amount_minor: *amount_minor, taken_at: *taken_at }
+    }
+
     /// The customer's page.
     pub(super) fn page(&self) -> Answer {
         Answer::html(format!(
@@ -182,8 +200,8 @@ impl Payment {
             amount_minor: self.amount_minor,
             is_refused: self.is_refused,
             taken: self.taken,
-            refunded: self.refunds.len().try_into().unwrap_or(u32::MAX),
-            refunded_minor: self.amount_minor - self.refundable(),
+            refunded: self.refunds.count(),
+            refunded_minor: self.refunds.minor(),
             disputed_minor: 0,
             kept_minor: 0,
         }
@@ -213,7 +231,7 @@ impl Payment {
         });
         if dialect == Dialect::V2 {
             json["payerType"] = json!("Customer");
-            json["maxRefundableAmount"] = json!(decimal(self.refundable()));
+            json["maxRefundableAmount"] = json!(decimal(self.amount_minor.saturating_sub(self.refunds.minor())));
         }
         json
     }
@@ -262,19 +280,4 @@ impl Payment {
 
 fn invalid_state() -> Refusal {
     refusal("2056", "Invalid payment state")
-}
-
-fn decimal(minor: u64) -> String {
-    format!("{}.{:02}", minor / 100, minor % 100)
-}
-
-/// Reads a decimal above zero, with at most two decimals, as minor units.
-pub(super) fn minor(text: &str) -> Option<u64> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || decimals.len() > 2 || !digits(whole) || !digits(decimals) {
-        return None;
-    }
-    let minor = format!("{whole}{decimals:0<2}").parse().ok()?;
-    (minor > 0).then_some(minor)
 }

@@ -98,8 +98,8 @@ impl State {
     }
 
     fn charge_json(&self, id: &str) -> Option<Value> {
-        let mut charges = self.sessions.values().filter_map(|session| Some((session, session.charge.as_ref()?)));
-        charges.find(|(_, charge)| charge.id == id).map(|(session, charge)| charge.json(session))
+        let is_of = |session: &&Session| session.charge.as_ref().is_some_and(|charge| charge.id == id);
+        self.sessions.values().find(is_of).map(Session::charge_json)
     }
 }
 

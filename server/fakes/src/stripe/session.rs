@@ -229,7 +229,16 @@ impl Session {
 
     /// The charge, or null before it succeeds.
     pub(super) fn charge_json(&self) -> Value {
-        self.charge.as_ref().map_or(Value::Null, |charge| charge.json(self))
+        let Some(charge) = &self.charge else { return Value::Null };
+        json!({
+            "id": charge.id, "object": "charge", "amount": self.amount, "amount_captured": self.amount,
+            "amount_refunded": self.refunded, "balance_transaction": charge.row, "captured": true,
+            "created": charge.created, "currency": self.currency, "description": null, "disputed": self.is_disputed,
+            "failure_balance_transaction": null, "failure_code": null, "failure_message": null, "livemode": false,
+            "metadata": self.intent_metadata, "paid": true, "payment_intent": self.intent,
+            "payment_method_details": {"card": {"brand": "visa", "last4": "4242"}, "type": "card"},
+            "refunded": self.refunded == self.amount, "status": "succeeded",
+        })
     }
 
     pub(super) fn json(&self, base_url: &str) -> Value {
