@@ -4,7 +4,7 @@ use clap::Subcommand;
 use payments_core::Timestamp;
 
 use super::values::{one_of, time};
-use crate::{domain::GatewayName, gateway::REGISTRY};
+use crate::{domain::GatewayName, gateway::registry};
 
 #[derive(Debug, Subcommand)]
 pub enum GatewaysCommand {
@@ -13,7 +13,7 @@ pub enum GatewaysCommand {
     /// Let customers not choose a gateway until a time. Attempts that are open there are still queried.
     Disable {
         /// The gateway.
-        #[arg(value_parser = one_of::<GatewayName>(REGISTRY.iter().map(|it| it.name.as_str())))]
+        #[arg(value_parser = one_of::<GatewayName>(registry().map(|it| it.name.as_str())))]
         gateway: GatewayName,
         /// When customers can choose it again, such as 2026-03-01T12:00:00Z.
         #[arg(long, env = "PAYMENTS_UNTIL", value_name = "TIME", value_parser = time)]
@@ -22,7 +22,7 @@ pub enum GatewaysCommand {
     /// Let customers choose a gateway again.
     Enable {
         /// The gateway.
-        #[arg(value_parser = one_of::<GatewayName>(REGISTRY.iter().map(|it| it.name.as_str())))]
+        #[arg(value_parser = one_of::<GatewayName>(registry().map(|it| it.name.as_str())))]
         gateway: GatewayName,
     },
 }

@@ -7,7 +7,7 @@ use url::Url;
 use super::values::{http_url, one_of, overlap, time};
 use crate::{
     domain::{Colour, Edit, LogoUrl, Permission},
-    gateway::REGISTRY,
+    gateway::registry,
     service::LimitsRequest,
 };
 
@@ -76,7 +76,7 @@ fn amount_edit(text: &str) -> Result<(Currency, String), &'static str> {
 
 /// The names of all ways to pay.
 fn ways() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().flat_map(|gateway| gateway.ways.iter().map(|way| way.name))
+    registry().flat_map(|gateway| gateway.ways.iter().map(|way| way.name))
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ use payments_core::Timestamp;
 use super::values::{one_of, time};
 use crate::{
     domain::GatewayName,
-    gateway::{REGISTRY, StatementColumns},
+    gateway::{StatementColumns, registry},
 };
 
 #[derive(Debug, Subcommand)]
@@ -21,7 +21,7 @@ pub enum SettlementsCommand {
     Import {
         /// The statement, a CSV file. Without it, the running server asks the gateway's API.
         file: Option<PathBuf>,
-        #[arg(long, env = "PAYMENTS_GATEWAY", value_name = "NAME", value_parser = one_of::<GatewayName>(REGISTRY.iter().map(|it| it.name.as_str())))]
+        #[arg(long, env = "PAYMENTS_GATEWAY", value_name = "NAME", value_parser = one_of::<GatewayName>(registry().map(|it| it.name.as_str())))]
         /// The gateway that settled.
         gateway: GatewayName,
         /// Whose columns the file has. Plain ones are id, kind (payment, refund, dispute, fee, other), reference, gross, fee,

@@ -26,7 +26,7 @@ use crate::{
         SECRET_FLAGS,
         error::{flag_of, reason_of},
     },
-    gateway::{Declaration, REGISTRY, declared, variable},
+    gateway::{Declaration, declared, registry, variable},
     nearest::did_you_mean,
 };
 
@@ -140,7 +140,7 @@ fn flag<'c>(key: &Key<'_>, value: &Value<'_>, command: &'c Command) -> Result<(&
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name) && name != "config");
     let unknown = || {
         let flags = command.get_arguments().filter_map(Arg::get_long);
-        let meant = did_you_mean(name, flags.chain(REGISTRY.iter().map(|gateway| gateway.name.as_str())));
+        let meant = did_you_mean(name, flags.chain(registry().map(|gateway| gateway.name.as_str())));
         (key.span(), format!("{name} is not a flag of `payments-server serve`{meant}"))
     };
     let arg = arg.ok_or_else(unknown)?;

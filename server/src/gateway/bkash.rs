@@ -25,12 +25,12 @@ use super::{
     call::{GatewayClient, Response, sensitive},
     contract::{
         AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, KnownRefund, RefundOutcome, RefundRequest,
-        RefundWay,
     },
     decimal::with_two_decimals,
-    declaration::{Declaration, Parts},
+    declaration::{Declaration, RefundWay},
     error::GatewayError,
     notice::{Notice, NoticeError},
+    parts::Parts,
     settings::Settings,
 };
 use crate::{
@@ -81,7 +81,7 @@ impl Names for NotExecuted {
 }
 
 impl Bkash {
-    fn new(Parts { settings, client, store, ambient, tasks }: Parts) -> Self {
+    pub(super) fn new(Parts { settings, client, store, ambient, tasks }: Parts) -> Self {
         let (client, settings) = (Arc::new(client), Arc::new(settings));
         let dialect = Dialect::of(&settings);
         let tokens = Tokens::new(Arc::clone(&client), Arc::clone(&settings), store, Arc::clone(&ambient), tasks);

@@ -6,7 +6,7 @@ use warp::http::HeaderMap;
 
 use super::{
     answer::{FinalRejection, Rejection},
-    declaration::Declaration,
+    declaration::{Declaration, GatewayList, RefundWay},
     error::GatewayError,
     notice::{Notice, NoticeError},
 };
@@ -98,14 +98,6 @@ pub enum RefundOutcome {
         /// What to look for.
         what: String,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefundWay {
-    /// The gateway sends the money back.
-    Gateway,
-    /// A person sends the money back and records that: a manual settlement.
-    Manual,
 }
 
 #[async_trait]
@@ -226,17 +218,7 @@ pub struct StatementPart {
     pub next: Option<String>,
 }
 
-/// A list of the gateway that the server reads again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GatewayList {
-    /// All refunds, whoever made them.
-    Refunds,
-    Disputes,
-    /// All rows of the gateway's books.
-    Costs,
-}
-
-/// An item of such a list.
+/// An item of a [`GatewayList`].
 #[derive(Debug)]
 pub enum Listed {
     Refund(GatewayRefund),

@@ -1,21 +1,17 @@
 //! What a gateway declares of itself. Nothing outside its folder knows its name: what the configuration, `doctor`, the
 //! checkout page, the routes and the metrics need of it is data here.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use payments_core::{Amount, Currency, Customer, PaymentMethod};
-use tokio_util::task::TaskTracker;
 
 use super::{
-    call::GatewayClient,
-    contract::{Gateway, GatewayList, RefundWay},
-    error::GatewaySetupError,
     reference::ReferenceForm,
     returns::Returns,
     settings::{Setting, SettingError, SettingKind, Settings},
     statement_columns::StatementColumns,
 };
-use crate::{ambient::Ambient, domain::GatewayName, store::Store};
+use crate::domain::GatewayName;
 
 /// A text in English and Bangla.
 pub type Words = [&'static str; 2];
@@ -56,7 +52,6 @@ pub struct Declaration {
     pub check: fn(&Settings) -> Result<(), SettingError>,
     /// What its settings do at its live address, such as `live` or `test mode`.
     pub mode: fn(&Settings) -> &'static str,
-    pub make: fn(Parts) -> Result<Box<dyn Gateway>, GatewaySetupError>,
 }
 
 /// Codes of a gateway that mean the same to a customer and a merchant.
@@ -107,13 +102,22 @@ pub enum CustomerField {
     Phone,
 }
 
-/// What a gateway is made of.
-pub struct Parts {
-    pub settings: Settings,
-    pub(super) client: GatewayClient,
-    pub store: Arc<Store>,
-    pub ambient: Arc<dyn Ambient>,
-    pub tasks: TaskTracker,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefundWay {
+    /// The gateway sends the money back.
+    Gateway,
+    /// A person sends the money back and records that: a manual settlement.
+    Manual,
+}
+
+/// A list of the gateway that the server reads again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatewayList {
+    /// All refunds, whoever made them.
+    Refunds,
+    Disputes,
+    /// All rows of the gateway's books.
+    Costs,
 }
 
 impl CustomerField {

@@ -25,9 +25,10 @@ use super::{
         AttemptRequest, AttemptState, BeginOutcome, Gateway, KnownRefund, Receipt, RefundOutcome, RefundRequest,
         is_amount,
     },
-    declaration::{Declaration, Parts},
+    declaration::Declaration,
     error::GatewayError,
     notice::{Notice, NoticeError, NoticeSubject, PaymentOf},
+    parts::Parts,
     settings::Settings,
 };
 use crate::domain::{GatewayAttempt, GatewayRefund};
@@ -55,7 +56,7 @@ impl Names for Order {
 }
 
 impl Invented {
-    fn new(Parts { settings, client, .. }: Parts) -> Self {
+    pub(super) fn new(Parts { settings, client, .. }: Parts) -> Self {
         Self { client, settings }
     }
 

@@ -4,7 +4,7 @@
 //! to one [`AttemptState`], and to [`AttemptState::Discrepancy`] if it contradicts the payment. The service changes payments
 //! only by that state.
 //!
-//! To add a gateway, write its folder and add its [`Declaration`] to the [`REGISTRY`].
+//! To add a gateway, write its folder and add its line to the [`REGISTRY`].
 
 mod answer;
 mod bkash;
@@ -18,6 +18,7 @@ mod health;
 #[cfg(test)]
 mod invented;
 mod notice;
+mod parts;
 mod probe;
 mod proxy;
 mod reference;
@@ -39,6 +40,7 @@ use tokio_util::task::TaskTracker;
 use self::{
     call::{GatewayClient, Network},
     health::Health,
+    parts::{Make, Parts},
     sandbox::Sandbox,
 };
 use crate::{
@@ -53,10 +55,10 @@ pub use call::Transport;
 #[cfg(feature = "simulation")]
 pub use call::{NoResponse, Response};
 pub use contract::{
-    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, GatewayList, KnownRefund, Listed, Receipt,
-    RefundOutcome, RefundRequest, RefundWay, StatementPart,
+    AttemptRequest, AttemptState, BeginOutcome, CaptureOutcome, Gateway, KnownRefund, Listed, Receipt, RefundOutcome,
+    RefundRequest, StatementPart,
 };
-pub use declaration::{AmountLimits, CustomerField, Declaration, Way, Words, each_once};
+pub use declaration::{AmountLimits, CustomerField, Declaration, GatewayList, RefundWay, Way, Words, each_once};
 pub use error::{GatewayError, GatewaySetupError};
 pub use notice::{Notice, NoticeError, NoticeSubject, PaymentOf};
 pub use probe::{Probe, probe};
@@ -66,13 +68,18 @@ pub use settings::{Credentials, variable};
 pub use statement_columns::{PLAIN, StatementColumns};
 
 /// All gateways that a server can have, in the order in which customers see them.
-pub static REGISTRY: &[&Declaration] = &[
-    &bkash::DECLARED,
-    &stripe::DECLARED,
-    &sslcommerz::DECLARED,
+static REGISTRY: &[(&Declaration, Make)] = &[
+    (&bkash::DECLARED, |parts| Ok(Box::new(bkash::Bkash::new(parts)))),
+    (&stripe::DECLARED, |parts| Ok(Box::new(stripe::Stripe::new(parts)?))),
+    (&sslcommerz::DECLARED, |parts| Ok(Box::new(sslcommerz::SslCommerz::new(parts)))),
     #[cfg(test)]
-    &invented::DECLARED,
+    (&invented::DECLARED, |parts| Ok(Box::new(invented::Invented::new(parts)))),
 ];
+
+/// What the gateways of the registry declare.
+pub fn registry() -> impl Iterator<Item = &'static Declaration> {
+    REGISTRY.iter().map(|(declared, _)| *declared)
+}
 
 /// The gateway of test payments.
 pub const SANDBOX: GatewayName = GatewayName::of("sandbox");
@@ -81,12 +88,12 @@ pub use sandbox::WAY as SANDBOX_WAY;
 
 /// What the gateway of a name declares; `None` for one that moves no money.
 pub fn declared(name: &str) -> Option<&'static Declaration> {
-    REGISTRY.iter().copied().find(|it| it.name.as_str() == name)
+    registry().find(|it| it.name.as_str() == name)
 }
 
 /// Whether a word names a way to pay at a gateway of the registry.
 pub fn is_way(word: &str) -> bool {
-    REGISTRY.iter().any(|it| it.ways.iter().any(|way| way.is_named(word)))
+    registry().any(|it| it.ways.iter().any(|way| way.is_named(word)))
 }
 
 /// What a code of a gateway's errors means.
@@ -143,10 +150,10 @@ impl Gateways {
         calls: &GatewayCalls,
         tasks: &TaskTracker,
     ) -> Result<Self, GatewaySetupError> {
-        let make = |(declared, settings): (&'static Declaration, &settings::Settings)| {
+        let make = |(declared, make, settings): (&'static Declaration, Make, &settings::Settings)| {
             let health = Arc::<Health>::default();
             let transport = transport(declared.name.as_str());
-            let gateway = (declared.make)(declaration::Parts {
+            let gateway = make(Parts {
                 settings: settings.clone(),
                 client: GatewayClient::by(declared, http.clone(), transport, Arc::clone(&health), calls.clone()),
                 store: Arc::clone(store),
@@ -155,7 +162,10 @@ impl Gateways {
             })?;
             Ok((gateway, health))
         };
-        credentials.configured().map(make).collect::<Result<_, _>>().map(Self)
+        let configured = REGISTRY
+            .iter()
+            .filter_map(|(declared, make)| Some((*declared, *make, credentials.settings_of(declared.name)?)));
+        configured.map(make).collect::<Result<_, _>>().map(Self)
     }
 
     /// Only the sandbox, which moves no money.
@@ -213,7 +223,7 @@ impl Gateways {
         };
         let mut found: Vec<_> = self.each().flat_map(|gateway| limits(gateway.declared())).collect();
         if found.is_empty() {
-            found = REGISTRY.iter().flat_map(|declared| limits(declared)).collect();
+            found = registry().flat_map(limits).collect();
         }
         if found.iter().any(|(_, AmountLimits { least, most })| (*least..=*most).contains(&amount)) {
             return Ok(());

@@ -5,8 +5,8 @@ use payments_core::{Payment, PaymentMethod, SimulateOutcome};
 
 use super::{
     SANDBOX,
-    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway, RefundWay},
-    declaration::{Declaration, Way},
+    contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway},
+    declaration::{Declaration, RefundWay, Way},
     error::GatewayError,
     reference::ReferenceForm,
     returns::Returns,
@@ -43,7 +43,6 @@ static DECLARED: Declaration = Declaration {
     setup: "",
     check: |_| Ok(()),
     mode: |_| "",
-    make: |_| Ok(Box::new(Sandbox)),
 };
 
 #[async_trait]

@@ -6,7 +6,8 @@ use payments_core::Currency;
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-use super::{Declaration, REGISTRY};
+use super::{Declaration, registry};
+use crate::domain::GatewayName;
 
 /// A setting of a gateway. The environment variable of `secret_key` in `[cards]` is `PAYMENTS_CARDS_SECRET_KEY`.
 pub struct Setting {
@@ -83,6 +84,11 @@ impl Credentials {
         self.0.iter().map(|(declared, settings)| (*declared, settings))
     }
 
+    /// The settings of a gateway; `None` if it is not configured.
+    pub(super) fn settings_of(&self, name: GatewayName) -> Option<&Settings> {
+        self.configured().find(|(declared, _)| declared.name == name).map(|(_, settings)| settings)
+    }
+
     /// Each configured gateway: its currencies, and whether it moves real money.
     pub fn modes(&self) -> Vec<String> {
         let mode = |(declared, settings): (&Declaration, &Settings)| {
@@ -96,7 +102,7 @@ impl Credentials {
     /// Checks the settings. `find` returns each value by the name of its environment variable.
     pub fn read(find: impl Fn(&str) -> Option<SecretString>) -> Result<Self, CredentialError> {
         let read = |declared| Ok(settings_of(declared, &find)?.map(|settings| (declared, settings)));
-        let settings = REGISTRY.iter().copied().map(read).collect::<Result<Vec<_>, _>>()?;
+        let settings = registry().map(read).collect::<Result<Vec<_>, _>>()?;
         Ok(Self(settings.into_iter().flatten().collect()))
     }
 }

@@ -24,9 +24,10 @@ use self::{
 use super::{
     call::{GatewayClient, Response},
     contract::{AttemptRequest, AttemptState, BeginOutcome, Gateway, KnownRefund, RefundOutcome, RefundRequest},
-    declaration::{Declaration, Parts},
+    declaration::Declaration,
     error::GatewayError,
     notice::{Notice, NoticeError, NoticeSubject, PaymentOf},
+    parts::Parts,
     settings::Settings,
 };
 use crate::domain::{GatewayAttempt, GatewayRefund};
@@ -41,7 +42,7 @@ pub(super) struct SslCommerz {
 }
 
 impl SslCommerz {
-    fn new(Parts { settings, client, .. }: Parts) -> Self {
+    pub(super) fn new(Parts { settings, client, .. }: Parts) -> Self {
         Self { client, settings }
     }
 

@@ -1,6 +1,6 @@
 //! The columns of gateways' statements. A mapping is data.
 
-use super::REGISTRY;
+use super::registry;
 use crate::domain::RowKind;
 
 /// The names of the columns that hold a row's values. A column has several names, because gateways rename columns.
@@ -32,7 +32,7 @@ pub struct StatementColumns {
 impl StatementColumns {
     /// The plain columns, and those of each gateway that has statements.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        [&PLAIN].into_iter().chain(REGISTRY.iter().filter_map(|declared| declared.statement))
+        [&PLAIN].into_iter().chain(registry().filter_map(|declared| declared.statement))
     }
 
     pub fn named(name: &str) -> Option<&'static Self> {

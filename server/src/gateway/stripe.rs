@@ -36,12 +36,13 @@ use super::{
     answer::{About, Names, Rejection},
     call::{GatewayClient, Response},
     contract::{
-        AttemptRequest, AttemptState, BeginOutcome, Gateway, GatewayList, KnownRefund, ListPart, RefundOutcome,
-        RefundRequest, StatementPart,
+        AttemptRequest, AttemptState, BeginOutcome, Gateway, KnownRefund, ListPart, RefundOutcome, RefundRequest,
+        StatementPart,
     },
-    declaration::{Declaration, Parts},
+    declaration::{Declaration, GatewayList},
     error::{GatewayError, GatewaySetupError},
     notice::{Notice, NoticeError},
+    parts::Parts,
     settings::{Settings, variable},
 };
 use crate::domain::{GatewayAttempt, GatewayDispute, GatewayRefund};
@@ -58,7 +59,7 @@ pub(super) struct Stripe {
 }
 
 impl Stripe {
-    fn new(Parts { settings, client, .. }: Parts) -> Result<Self, GatewaySetupError> {
+    pub(super) fn new(Parts { settings, client, .. }: Parts) -> Result<Self, GatewaySetupError> {
         let secret = Secret::new(settings.text("webhook_secret")).map_err(|error| GatewaySetupError::NoticeSecret {
             variable: variable(DECLARED.name.as_str(), "webhook_secret"),
             error,

@@ -8,7 +8,7 @@ use crate::gateway::settings::{Setting, SettingKind, Settings};
 #[test]
 fn each_gateway_declares_names_that_no_other_has() {
     let mut names = vec![SANDBOX.as_str()];
-    for declared in REGISTRY {
+    for declared in registry() {
         let name = declared.name.as_str();
         names.push(name);
         names.extend(declared.ways.iter().map(|way| way.name).filter(|way| *way != name));
@@ -41,7 +41,7 @@ fn search(directory: &Path, found: &mut Vec<String>) {
         let text = fs::read_to_string(&path).unwrap();
         for (number, line) in program_of(&text).lines().enumerate() {
             let line = line.to_lowercase();
-            if REGISTRY.iter().any(|it| line.contains(it.name.as_str()) || line.contains(&it.title.to_lowercase())) {
+            if registry().any(|it| line.contains(it.name.as_str()) || line.contains(&it.title.to_lowercase())) {
                 found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
             }
         }
@@ -64,7 +64,7 @@ fn the_document_names_each_way_to_pay() {
     let mut words: Vec<_> = PaymentMethod::KNOWN.iter().map(|method| method.as_str()).collect();
     // No address ends in `.invalid`: nobody can pay there, so the document need not name its ways.
     let is_real = |setting: &Setting| !matches!(setting.kind, SettingKind::Url { live } if live(&Settings::default()).ends_with(".invalid"));
-    let real = REGISTRY.iter().filter(|gateway| gateway.settings.iter().all(is_real));
+    let real = registry().filter(|gateway| gateway.settings.iter().all(is_real));
     words.extend(real.flat_map(|gateway| gateway.ways.iter().map(|way| way.name)));
     let ways = &document["components"]["schemas"]["CreatePayment"]["properties"]["ways"]["items"]["enum"];
     assert_eq!(*ways, serde_json::json!(words));
@@ -103,7 +103,7 @@ const fn way(name: &'static str, method: PaymentMethod) -> Way {
 
 #[test]
 fn each_code_of_a_gateway_has_one_meaning_in_both_languages_and_its_statement_has_its_name() {
-    for declared in REGISTRY {
+    for declared in registry() {
         let codes: Vec<_> = declared.errors.iter().flat_map(|it| it.codes).collect();
         assert_eq!(declaration::each_once(&codes).len(), codes.len(), "{}", declared.name);
         for code in codes {

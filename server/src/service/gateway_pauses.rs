@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Directory, Result, Service, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{GatewayName, GatewayPause},
-    gateway::{self, GatewayError, Gateways, Offer, REGISTRY},
+    gateway::{self, GatewayError, Gateways, Offer, registry},
     store::{Change, Write},
 };
 
@@ -102,7 +102,7 @@ impl Directory {
 
     async fn list_gateways(&self, gateways: &Gateways) -> Result<Vec<GatewayRow>> {
         let mut rows = Vec::new();
-        for declared in REGISTRY {
+        for declared in registry() {
             let health = gateways.with_health().find(|(it, _)| it.name == declared.name).map(|(_, health)| {
                 let (answered, unanswered) = health.last_hour();
                 GatewayHealth { answered, unanswered, is_held_back: health.is_held_back() }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{AdminReply, Directory, Result, operator_text::invalid, retry_on_conflict};
 use crate::{
     domain::{Brand, Workspace},
-    gateway::REGISTRY,
+    gateway::registry,
     store::{Change, Write},
 };
 
@@ -67,7 +67,7 @@ impl Directory {
 
     /// Sets the ways to pay that a workspace's customers see, in this order.
     pub(super) async fn set_ways(&self, workspace: &str, ways: Vec<String>) -> Result<AdminReply> {
-        let is_known = |way: &String| REGISTRY.iter().any(|it| it.ways.iter().any(|known| known.name == way));
+        let is_known = |way: &String| registry().any(|it| it.ways.iter().any(|known| known.name == way));
         if let Some(unknown) = ways.iter().find(|way| !is_known(way)) {
             return Err(invalid(format!("no way to pay has the name {unknown}")));
         }

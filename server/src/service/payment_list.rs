@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Caller, Result, Service, ServiceError, page_bytes::fitting};
 use crate::domain::{Lookup, LookupKind, lookups_of};
-use crate::gateway::REGISTRY;
+use crate::gateway::registry;
 use crate::store::{PaymentJson, PaymentSource, PaymentsFrom, StoreError};
 
 /// How many payments a request examines at most, even if few match its filter.
@@ -129,7 +129,7 @@ impl Service {
             return Ok(vec![id]);
         }
         let mut found = Vec::new();
-        for gateway in REGISTRY {
+        for gateway in registry() {
             found.extend(self.store.payments_of_transaction(gateway.name, name).await?);
         }
         found.sort_by_key(|id| std::cmp::Reverse(id.created_at()));

@@ -3,7 +3,6 @@
 use payments_core::{Amount, Currency, PaymentMethod};
 
 use super::{
-    Bkash,
     dialect::{Dialect, V1, V2},
     errors::ERRORS,
     notice::MAX_BYTES,
@@ -11,8 +10,7 @@ use super::{
 use crate::{
     domain::{GatewayName, RowKind},
     gateway::{
-        contract::RefundWay,
-        declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, RefundWay, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
         settings::{Setting, SettingError, SettingKind, Settings},
@@ -72,7 +70,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     setup: "set all of them, or none",
     check,
     mode: |_| "live",
-    make: |parts| Ok(Box::new(Bkash::new(parts))),
 };
 
 fn live(settings: &Settings) -> &'static str {

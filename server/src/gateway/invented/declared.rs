@@ -3,12 +3,10 @@
 
 use payments_core::{Amount, Currency, PaymentMethod};
 
-use super::Invented;
 use crate::{
     domain::GatewayName,
     gateway::{
-        contract::RefundWay,
-        declaration::{AmountLimits, Ask, CustomerField, Declaration, ErrorWords, Way},
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, ErrorWords, RefundWay, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
         settings::{Setting, SettingError, SettingKind},
@@ -63,5 +61,4 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
         _ => Ok(()),
     },
     mode: |settings| if settings.text("account") == "trial" { "a trial account" } else { "live" },
-    make: |parts| Ok(Box::new(Invented::new(parts))),
 };

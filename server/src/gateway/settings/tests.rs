@@ -14,8 +14,7 @@ fn each_key_of_the_configuration_file_is_read() {
         None
     });
     none.unwrap();
-    let names =
-        REGISTRY.iter().flat_map(|it| it.settings.iter().map(|setting| variable(it.name.as_str(), setting.key)));
+    let names = registry().flat_map(|it| it.settings.iter().map(|setting| variable(it.name.as_str(), setting.key)));
     assert_eq!(asked.into_inner(), names.collect());
 }
 

@@ -2,12 +2,11 @@
 
 use payments_core::{Amount, Currency, PaymentMethod};
 
-use super::{SslCommerz, errors::ERRORS};
+use super::errors::ERRORS;
 use crate::{
     domain::{GatewayName, RowKind},
     gateway::{
-        contract::RefundWay,
-        declaration::{AmountLimits, Ask, CustomerField, Declaration, Way},
+        declaration::{AmountLimits, Ask, CustomerField, Declaration, RefundWay, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
         settings::{Setting, SettingKind},
@@ -77,7 +76,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
     setup: "set store_id and store_password, which SSLCommerz sends by e-mail. The latter is not the panel's password",
     check: |_| Ok(()),
     mode: |_| "live",
-    make: |parts| Ok(Box::new(SslCommerz::new(parts))),
 };
 
 /// By the names of SSLCommerz's API.

@@ -2,12 +2,11 @@
 
 use payments_core::{Amount, Currency, PaymentMethod};
 
-use super::{Stripe, errors::ERRORS};
+use super::errors::ERRORS;
 use crate::{
     domain::GatewayName,
     gateway::{
-        contract::{GatewayList, RefundWay},
-        declaration::{AmountLimits, Declaration, Way},
+        declaration::{AmountLimits, Declaration, GatewayList, RefundWay, Way},
         reference::ReferenceForm,
         returns::{Hint, Returns},
         settings::{Setting, SettingError, SettingKind, Settings},
@@ -56,7 +55,6 @@ pub(in crate::gateway) static DECLARED: Declaration = Declaration {
             /gateways/stripe/webhook",
     check,
     mode: |settings| if settings.text("secret_key").contains("_test_") { "test mode" } else { "live" },
-    make: |parts| Ok(Box::new(Stripe::new(parts)?)),
 };
 
 const PUBLISHABLE_KEY: &str =

@@ -22,7 +22,7 @@ use crate::{
     ambient::Ambient,
     gateway::{
         call::{GatewayClient, NoResponse, Response, Transport},
-        declaration::Parts,
+        parts::Parts,
         settings::{Credentials, Settings},
     },
     metrics::Metrics,
