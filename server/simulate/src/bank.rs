@@ -1,24 +1,15 @@
 //! The customers' banks, which inquire about card payments, dispute them and decide, and an operator who records the letters
 //! of the mobile-money gateway.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use payments_core::{Amount, PaymentId};
 use payments_server::parts::{AdminReply, AdminRequest, DisputeOutcome, DisputeRequest};
 
-use super::{Trouble, dashboard::part_of_a_payment, operator::administer, world::World};
+use super::{Trouble, dashboard::part_of_a_payment, notes::Recorded, operator::administer, world::World};
 
 /// How often the operator repeats a command.
 const TRIES: u32 = 60;
-
-/// A dispute that the operator recorded.
-pub(super) struct Recorded {
-    pub(super) payment: PaymentId,
-    /// What the gateway withdrew and did not reinstate, in minor units.
-    pub(super) taken: u64,
-    /// The reasons of the refunds that the merchant had asked for when the dispute was lost. `None` if it was won.
-    pub(super) asked_before: Option<BTreeSet<String>>,
-}
 
 /// Works until the world ends.
 pub(super) async fn work(world: Arc<World>) {

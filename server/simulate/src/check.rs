@@ -19,12 +19,13 @@ use payments_store::{
 use tokio::time::sleep;
 
 use super::{
+    ask::{Ask, Key},
     coverage::transitions,
     endpoints::{Manners, Received, TEST_EVENT},
     merchant::Merchant,
     node::PERMITS,
     payouts,
-    world::{Ask, Key, World},
+    world::World,
 };
 
 /// How often to look whether a world has come to its end.

@@ -9,9 +9,9 @@ use tokio::time::sleep;
 
 use super::{
     Trouble,
-    merchant::text,
+    ask::{Ask, text},
     node::BASE_URL,
-    world::{Ask, World},
+    world::World,
 };
 
 /// What a customer does at the gateway.

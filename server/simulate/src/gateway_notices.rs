@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    Trouble,
-    node::BASE_URL,
-    world::{Ask, World},
-};
+use super::{Trouble, ask::Ask, node::BASE_URL, world::World};
 
 /// Works until the world ends.
 pub(super) async fn bring(world: Arc<World>) {

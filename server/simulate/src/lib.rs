@@ -7,6 +7,7 @@
 //!
 //! [`run`] plays one world and returns its violations. The tool `simulate` plays many.
 
+mod ask;
 mod backups;
 mod bank;
 mod check;
@@ -22,10 +23,12 @@ mod gateways;
 mod life;
 mod merchant;
 mod node;
+mod notes;
 mod operator;
 mod panics;
 mod payouts;
 mod settlements;
+mod shop;
 mod trace;
 mod troubles;
 mod unknown;

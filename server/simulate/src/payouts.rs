@@ -1,40 +1,28 @@
 //! Payouts: merchants ask for them, the operator approves and sends them with every command twice, and the bank pays some.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use hyper::StatusCode;
-use payments_core::{Amount, Currency, Environment, Payout, PayoutId, PayoutStatus, Timestamp};
+use payments_core::{Amount, Currency, Environment, Payout, PayoutStatus, Timestamp};
 use payments_server::parts::{AdminReply, AdminRequest, PayoutOutcome, PayoutReply, PayoutRequest, PayoutRow, Service};
 use payments_store::{
     Change, Snapshot as _, Write,
     domain::{PayoutRecord, Scope},
     embedded::EmbeddedStore,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    merchant::{Merchant, amount, text},
+    ask::{Ask, Key, amount, text},
+    merchant::Merchant,
+    notes::{Asked, Banked},
     operator::administer,
-    world::{Ask, Key, World},
+    world::World,
 };
 
 /// How often the operator repeats a command.
 const TRIES: u32 = 60;
-
-/// A payout that the bank got.
-#[derive(Debug, Clone)]
-pub(super) struct Banked {
-    batch: String,
-    minor: u64,
-    /// Whether the bank pays it.
-    is_paid: bool,
-    /// Whether the bank paid it and sent it back.
-    is_returned: bool,
-}
-
-/// What the bank did.
-pub(super) type Bank = BTreeMap<PayoutId, Banked>;
 
 /// Gives a merchant a wallet in the environment of a key, old enough for live payouts.
 pub(super) async fn set_destination(world: &World, service: &Service, workspace: &str, key: &Key, number: &str) {
@@ -53,16 +41,6 @@ pub(super) async fn set_destination(world: &World, service: &Service, workspace:
             world.violation("a destination is not old");
         }
     }
-}
-
-/// A request of a merchant, as the shop knows it.
-#[derive(Debug, Clone)]
-pub(super) struct Asked {
-    key: String,
-    is_live: bool,
-    body: Value,
-    /// The payout, if an answer said so.
-    payout: Option<String>,
 }
 
 /// Asks for a payout of all that is available or of a part, now and then for another at the same time. Cancels some at once.
