@@ -58,7 +58,7 @@ fn variables() -> BTreeSet<String> {
     let of_gateway = |it: &Declaration| {
         it.settings.iter().map(|setting| gateway::variable(it.name.as_str(), setting.key)).collect::<Vec<_>>()
     };
-    let mut known: BTreeSet<_> = registry().flat_map(|it| of_gateway(it)).collect();
+    let mut known: BTreeSet<_> = registry().flat_map(of_gateway).collect();
     known.extend(OTHER_VARIABLES.map(str::to_owned));
     of(&Cli::command(), &mut known);
     known
