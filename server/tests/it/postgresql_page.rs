@@ -240,11 +240,13 @@ async fn every_block_of_the_page_on_postgresql_works_and_its_serving_role_takes_
         ("payments_serve", "cell", "DELETE", false),
         ("payments_read", "record", "SELECT", true),
         ("payments_read", "record", "UPDATE", false),
-        ("payments_report", "payment", "SELECT", true),
         ("payments_report", "record", "SELECT", false),
     ] {
         assert_eq!(may(&payments, role, table, privilege), may_do, "{role} {table} {privilege}");
     }
+    let unread = "SELECT string_agg(relname, ' ') FROM pg_class WHERE relkind = 'v' AND
+        relnamespace = 'payments'::regnamespace AND NOT has_table_privilege('payments_report', oid, 'SELECT')";
+    assert_eq!(run_sql(&payments, unread), "", "views that the role for reports cannot read");
 }
 
 const SERVE: &str = "payments-server serve --database-url postgres://payments_serve@localhost/payments \
