@@ -57,9 +57,9 @@ def css(browser, selector):
     return browser.find_element(By.CSS_SELECTOR, selector)
 
 
-def wait(browser, condition, what):
+def wait(browser, condition, what, seconds=20):
     # While the browser loads the next page, an element of the last one fails in several ways, not only as a stale one.
-    WebDriverWait(browser, 20, ignored_exceptions=[WebDriverException]).until(lambda _: condition(), what)
+    WebDriverWait(browser, seconds, ignored_exceptions=[WebDriverException]).until(lambda _: condition(), what)
 
 
 def constant(file, name):

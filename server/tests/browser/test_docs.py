@@ -2,9 +2,9 @@
 
 import re
 
+from conftest import wait
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 GUIDES = [f"/docs/{name}" for name in ["first-payment", "webhooks", "refunds", "testing", "going-live"]]
 
@@ -96,7 +96,7 @@ def test_the_chosen_language_is_remembered_and_copied(open_browser, shop):
     assert [text.startswith("import json") for text in shown("refundPayment")] == [True]
     code = browser.find_element("id", "refundPayment-python")
     code.find_element("css selector", ".copy").click()
-    WebDriverWait(browser, 10).until(lambda _: code.find_element("css selector", ".copy").text == "Copied")
+    wait(browser, lambda: code.find_element("css selector", ".copy").text == "Copied", "Copied", seconds=10)
     copied = browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     assert copied == code.find_element("css selector", "code").text
     browser.picture("docs-python")
@@ -109,20 +109,19 @@ def test_an_operation_can_be_tried_and_its_id_is_offered_to_the_next(open_browse
     find = lambda id, selector: browser.find_element("css selector", f"[data-try={id}] {selector}")
 
     all_of = lambda id, selector: browser.find_elements("css selector", f"[data-try={id}] {selector}")
-    wait = WebDriverWait(browser, 10)
 
     def send(id):
         button, before = find(id, "form > button"), all_of(id, ".tried pre")
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
-        wait.until(lambda _: all_of(id, ".tried pre") not in ([], before))
+        wait(browser, lambda: all_of(id, ".tried pre") not in ([], before), "the answer", seconds=10)
         return find(id, ".tried").text
 
     def unfold(id):
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", find(id, "summary"))
         find(id, "summary").click()
         # The form is made when the browser tells that the details are open, a moment after the click.
-        wait.until(lambda _: all_of(id, "form"))
+        wait(browser, lambda: all_of(id, "form"), "the form", seconds=10)
 
     unfold("createPayment")
     answer = send("createPayment")
