@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     domain::{GatewayName, SettledRow, StatementRow},
-    gateway::{PLAIN, registry},
+    gateway::{PLAIN, declared},
 };
 
 /// How many rows of a statement there are of each kind.
@@ -62,7 +62,7 @@ impl Directory {
 
 /// The rows of a file with the gateway's columns or the plain ones.
 fn rows_of_file(gateway: GatewayName, text: String) -> Result<Vec<StatementRow>, String> {
-    let own = registry().find(|declared| declared.name == gateway).and_then(|declared| declared.statement);
+    let own = declared(gateway.as_str()).and_then(|declared| declared.statement);
     let read = |columns| Statement::read(Cursor::new(text.clone()), columns);
     let mut file = match own {
         Some(own) => read(own).or_else(|fault| read(&PLAIN).map_err(|_| fault))?,

@@ -11,6 +11,7 @@ pub(super) fn minor(text: &str) -> Option<u64> {
     (minor > 0).then_some(minor)
 }
 
+/// Minor units as a decimal with two digits after its point.
 pub(super) fn decimal(minor: u64) -> String {
     format!("{}.{:02}", minor / 100, minor % 100)
 }

@@ -231,7 +231,7 @@ impl Payment {
         });
         if dialect == Dialect::V2 {
             json["payerType"] = json!("Customer");
-            json["maxRefundableAmount"] = json!(decimal(self.amount_minor.saturating_sub(self.refunds.minor())));
+            json["maxRefundableAmount"] = json!(decimal(self.refunds.left_of(self.amount_minor)));
         }
         json
     }

@@ -71,7 +71,7 @@ impl Refunds {
             // No document has a code for these two refusals.
             return Err(refusal("2901", "Refund limit reached or duplicate refund"));
         }
-        if minor > of.amount_minor.saturating_sub(self.minor()) {
+        if minor > self.left_of(of.amount_minor) {
             return Err(refusal("2072", "Refund amount exceed payment amount"));
         }
         if is_short {
@@ -110,6 +110,11 @@ impl Refunds {
     /// How much was refunded, in minor units.
     pub(super) fn minor(&self) -> u64 {
         self.0.iter().map(|it| it.minor).sum()
+    }
+
+    /// What can still be refunded of an amount, in minor units.
+    pub(super) fn left_of(&self, amount_minor: u64) -> u64 {
+        amount_minor.saturating_sub(self.minor())
     }
 }
 
