@@ -37,11 +37,11 @@ pub(super) struct Ask {
     pub(super) key: Option<Key>,
     pub(super) idempotency_key: Option<String>,
     pub(super) signature: Option<String>,
-    pub(super) body: Option<Body>,
+    body: Option<Body>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Body {
+enum Body {
     Json(Value),
     Form(String),
 }
@@ -66,6 +66,11 @@ impl Ask {
 
     pub(super) fn once(self, idempotency_key: &str) -> Self {
         Self { idempotency_key: Some(idempotency_key.to_owned()), ..self }
+    }
+
+    /// The same request with a slash at the end of its path.
+    pub(super) fn slashed(&self) -> Self {
+        Self { path: format!("{}/", self.path), ..self.clone() }
     }
 
     pub(super) fn signed(self, signature: String) -> Self {

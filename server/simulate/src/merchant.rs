@@ -10,16 +10,16 @@ use super::{ask::Key, endpoints::Receiver, notes::Asked};
 pub(super) struct Merchant {
     pub(super) number: usize,
     pub(super) workspace: String,
-    pub(super) live_key: Key,
-    pub(super) test_key: Key,
+    live_key: Key,
+    test_key: Key,
     /// The keys that the operator has replaced.
     pub(super) revoked: Mutex<Vec<String>>,
     /// The endpoints: id, whether it is of the live environment, the receiver.
     pub(super) endpoints: Vec<(String, bool, Arc<Receiver>)>,
-    pub(super) orders: Mutex<Vec<Order>>,
-    pub(super) payouts: Mutex<Vec<Asked>>,
+    orders: Mutex<Vec<Order>>,
+    payouts: Mutex<Vec<Asked>>,
     /// When things were last done that may not be done too often.
-    pub(super) done: Mutex<BTreeMap<String, i64>>,
+    done: Mutex<BTreeMap<String, i64>>,
 }
 
 /// An order, as the shop knows it.
@@ -37,6 +37,16 @@ pub(super) struct Order {
 }
 
 impl Merchant {
+    pub(super) fn new(
+        number: usize,
+        workspace: String,
+        [live_key, test_key]: [Key; 2],
+        endpoints: Vec<(String, bool, Arc<Receiver>)>,
+    ) -> Self {
+        let (revoked, orders, payouts, done) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
+        Self { number, workspace, live_key, test_key, revoked, endpoints, orders, payouts, done }
+    }
+
     pub(super) fn orders(&self) -> MutexGuard<'_, Vec<Order>> {
         self.orders.lock()
     }

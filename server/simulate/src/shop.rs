@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use hyper::StatusCode;
-use parking_lot::Mutex;
 use payments_core::Environment;
 use payments_server::parts::{AdminReply, AdminRequest};
 use serde_json::{Value, json};
@@ -69,10 +68,7 @@ impl Merchant {
         for key in [&live_key, &test_key] {
             payouts::set_destination(world, &service, &id, key, wallet).await;
         }
-        let (workspace, revoked, orders, done) = (id, Mutex::default(), Mutex::default(), Mutex::default());
-        let payouts = Mutex::default();
-        let merchant = Self { number, workspace, live_key, test_key, revoked, endpoints, orders, payouts, done };
-        let merchant = Arc::new(merchant);
+        let merchant = Arc::new(Self::new(number, id, [live_key, test_key], endpoints));
         world.merchants.lock().push(merchant);
     }
 
@@ -234,7 +230,7 @@ impl Merchant {
             let (key, body, _) = order.refunds[of].clone();
             (order.payment.clone().unwrap_or_default(), key, body)
         };
-        let ask = Ask::post(format!("/api/v1/payments/{id}/refund"), body).by(&self.live_key).once(&key);
+        let ask = Ask::post(format!("/api/v1/payments/{id}/refund"), body).by(self.key(true)).once(&key);
         let Some(answer) = world.ask(ask).await else { return };
         let is_done = answer.status == StatusCode::OK;
         let refund = &mut self.orders()[nth].refunds[of];

@@ -141,7 +141,7 @@ impl World {
         let slashed = ask.idempotency_key.as_ref().filter(|_| self.fate.one_in(8));
         let slashed = slashed.map(|key| {
             let end = if is_planted(Planted::SlashIsAnotherScope) { "/" } else { "" };
-            Ask { path: format!("{}/", ask.path), idempotency_key: Some(format!("{key}{end}")), ..ask.clone() }
+            ask.slashed().once(&format!("{key}{end}"))
         });
         let ask = slashed.as_ref().unwrap_or(ask);
         let node = self.fate.choose(&self.nodes)?;
