@@ -36,7 +36,8 @@ impl StoreCopy {
     /// The directory gets its name when it is locked, so that nobody takes it for an abandoned one before.
     fn make(data_directory: &Path, process: u32) -> io::Result<Self> {
         let unnamed = data_directory.join(format!("{UNNAMED_PREFIX}{process}"));
-        fs::create_dir(&unnamed)?;
+        // A process that was killed here may have had the same id.
+        fs::create_dir_all(&unnamed)?;
         let lock = File::create(unnamed.join(LOCK))?;
         lock.lock()?;
         let path = data_directory.join(format!("{PREFIX}{process}"));
@@ -88,8 +89,8 @@ fn remove_abandoned_in(data_directory: &Path) -> io::Result<()> {
         if !is_held {
             tracing::warn!(directory = %entry.path().display(), "removing an abandoned copy of the store");
             match fs::remove_dir_all(entry.path()) {
-                // Its own process, or another one, removes it too.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Somebody else removes it too, or the server still writes to it, and the next start or copy removes it.
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
                 outcome => outcome?,
             }
         }
@@ -147,5 +148,35 @@ mod tests {
         left.sort_unstable();
         assert_eq!(left, ["copy-of-mine", "journal"]);
         remove_abandoned_in(&data.path().join("missing")).unwrap();
+    }
+
+    #[test]
+    fn an_abandoned_copy_to_which_the_server_still_writes_is_no_error() {
+        let data = tempfile::tempdir().unwrap();
+        let ended = AtomicBool::new(false);
+        thread::scope(|threads| {
+            for writer in 0..3 {
+                let (backup, ended) = (data.path().join("copy-7").join("backup"), &ended);
+                threads.spawn(move || {
+                    while !ended.load(Ordering::Relaxed) {
+                        let _ = fs::create_dir_all(&backup);
+                        let _ = fs::write(backup.join(writer.to_string()), "");
+                    }
+                });
+            }
+            let outcomes: Vec<_> = (0..10_000).map(|_| remove_abandoned_in(data.path())).collect();
+            ended.store(true, Ordering::Relaxed);
+            outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+        });
+    }
+
+    #[test]
+    fn the_unnamed_directory_of_a_killed_process_with_the_same_id_is_taken_over() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("new-copy-7")).unwrap();
+        let copy = StoreCopy::make(data.path(), 7).unwrap();
+        assert_eq!(copy.path(), data.path().join("copy-7"));
+        drop(copy);
+        assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0);
     }
 }
